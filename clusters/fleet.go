@@ -1,0 +1,142 @@
+// Package clusters holds what users declare (Fleet, Cluster, Policy) and what
+// crosses the edge of a cluster (Want, Live). It parses strictly and knows
+// nothing of how a cluster is reached or what is decided about it.
+package clusters
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// APIVersion of all files that users write.
+const APIVersion = "rollcall.dev/v1alpha1"
+
+// Fleet is a validated rollcall.yaml: no later code needs to check it again.
+// Defaults are filled in. Paths are as written, relative to the file.
+type Fleet struct {
+	Name       string
+	Source     *Source // nil: what is live is judged
+	Directory  string  // of Cluster files
+	Targets    []Target
+	Components []Component
+	Agents     []Agent
+	Exceptions []Exception
+	Taints     Taints
+	AppliedBy  []string
+	Policy     Policy
+}
+
+// Source is a Git repository and what of it to follow.
+type Source struct {
+	URL      string
+	Ref      Ref // zero: the remote's HEAD
+	Path     string
+	Poll     string
+	TimeZone string
+	Auth     Auth
+}
+
+// Ref is a branch, a tag or a commit; at most one is set.
+type Ref struct {
+	Branch, Tag, Commit string
+}
+
+// Auth is how to log in to the Git server. The zero Auth is anonymous.
+// Secrets are named by file, never written in the fleet file.
+type Auth struct {
+	TokenFile    string // bearer token
+	Username     string // basic
+	PasswordFile string // basic
+}
+
+// Target chooses the overlay of the clusters it selects; the first match wins.
+type Target struct {
+	Name      string
+	Clusters  Selection
+	Overlay   string
+	Namespace string // given to namespaced objects that have none
+}
+
+// Component is a kustomize component for the clusters it selects.
+type Component struct {
+	Clusters Selection
+	Path     string
+}
+
+// Selection picks clusters by name and by label; both must hold. The zero
+// Selection, written {}, is all clusters.
+type Selection struct {
+	Names    []string
+	Selector *metav1.LabelSelector // nil: any labels
+	compiled labels.Selector
+}
+
+// Agent is what must be covered, whoever deploys it.
+type Agent struct {
+	Name         string
+	Names        []string // namespace/name of DaemonSets
+	Match        *metav1.LabelSelector
+	Clusters     Selection
+	Nodes        *metav1.LabelSelector
+	Min          string
+	Severity     string
+	StartupGrace time.Duration
+}
+
+// Exception is a gap that is known and accepted until a day.
+type Exception struct {
+	Agent    string
+	Code     string
+	Clusters Selection
+	Nodes    []string
+	Reason   string
+	Owner    string
+	Until    time.Time
+}
+
+// Taints are taint keys that extend the built-in lists.
+type Taints struct {
+	Lifecycle []string
+	Startup   []string
+	Leaving   []string
+}
+
+// Policy says what rollcall may do to a cluster, when it looks, and how long
+// it waits before it calls something wrong.
+type Policy struct {
+	May          []string
+	Observe      string
+	Windows      []Window
+	StartupGrace time.Duration
+	StaleAfter   time.Duration
+	MaxDeletes   string
+}
+
+// Window is a time in which changes may or must not be made.
+type Window struct {
+	Allow, Deny string
+	For         time.Duration
+	TimeZone    string
+	LastStart   time.Duration
+}
+
+// Cluster is a registered cluster. Exactly one of Kubeconfig and Recorded is
+// set. Paths are absolute or relative to the working directory.
+type Cluster struct {
+	Name         string
+	Labels       map[string]string
+	File         string // that declares it, empty when found otherwise
+	Kubeconfig   *Kubeconfig
+	Recorded     []string // dump files or folders
+	Intermittent bool
+	Identity     string // overrides the UID of kube-system
+	Policy       Policy
+}
+
+// Kubeconfig names a context of kubeconfig files.
+type Kubeconfig struct {
+	Paths   []string // merged as kubectl merges $KUBECONFIG
+	Context string   // empty: the current context
+}

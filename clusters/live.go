@@ -1,0 +1,179 @@
+package clusters
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Want is what to observe of a cluster. The zero Want is every DaemonSet.
+type Want struct {
+	Namespace string          // one namespace, or all when empty
+	Selector  labels.Selector // of DaemonSets by their labels, or all when nil
+	Name      string          // of one DaemonSet, or all when empty
+}
+
+// Matches tells whether a DaemonSet is wanted.
+func (w Want) Matches(ds *appsv1.DaemonSet) bool {
+	return (w.Namespace == "" || w.Namespace == ds.Namespace) &&
+		(w.Name == "" || w.Name == ds.Name) &&
+		(w.Selector == nil || w.Selector.Matches(labels.Set(ds.Labels)))
+}
+
+// Live is one observation of a cluster: everything that coverage needs and
+// nothing else. Lists are in no order; DaemonSets hold what Want asked for.
+type Live struct {
+	ObservedAt time.Time
+	Identity   string // UID of the kube-system Namespace, empty when unknown
+	Version    string // of the API server, such as v1.34.2, empty when unknown
+	Nodes      []Node
+	Pods       []Pod // of every namespace that holds one of the DaemonSets
+	DaemonSets []appsv1.DaemonSet
+	Revisions  []Revision
+	Events     []Event // about the DaemonSets and the pods of their namespaces
+	Blanks     []Blank
+}
+
+// Blank is an optional resource that could not be read, because reading it is
+// forbidden or a dump lacks it. What depends on it is left blank in a report.
+type Blank struct {
+	Resource string // controllerrevisions, events or namespaces
+	Reason   string // "forbidden: …" or "not in the dump"
+}
+
+// Lacks tells whether an optional resource is blank, and why.
+func (l *Live) Lacks(resource string) (reason string, blank bool) {
+	for _, b := range l.Blanks {
+		if b.Resource == resource {
+			return b.Reason, true
+		}
+	}
+	return "", false
+}
+
+// Node is what a DaemonSet's presence on a node depends on.
+type Node struct {
+	Name       string
+	Labels     map[string]string
+	Taints     []corev1.Taint
+	Conditions []corev1.NodeCondition
+	Created    time.Time
+	Deleting   bool
+}
+
+// Pod is what a daemon pod, or one that looks like it, says of itself.
+type Pod struct {
+	Namespace string
+	Name      string
+	UID       string
+	Labels    map[string]string
+	Owner     Owner  // the controller reference, zero for an orphan
+	Node      string // target: spec.nodeName, else the node its affinity pins it to; empty when neither names one
+	Bound     bool   // spec.nodeName is set
+	Created   time.Time
+	Deleting  time.Time // deletionTimestamp: when the grace period ends, zero when not deleting
+
+	Phase   corev1.PodPhase
+	Reason  string // status.reason: Evicted, NodeAffinity, …
+	Message string // status.message
+
+	Ready         bool
+	ReadySince    time.Time // lastTransitionTime of the Ready condition
+	Unschedulable string    // message of PodScheduled=False, empty when scheduled or not tried
+	Containers    []Container
+}
+
+// Owner is a controller reference.
+type Owner struct {
+	Kind string
+	Name string
+	UID  string
+}
+
+// Container is the state of one container of a pod.
+type Container struct {
+	Name     string
+	Image    string // of the spec
+	Init     bool
+	Ready    bool
+	Waiting  State // zero when it does not wait
+	Finished State // the current terminated state, else the last one
+	ExitCode int32 // of Finished
+	Restarts int32
+}
+
+// State is a container's waiting or terminated reason, in the kubelet's words.
+type State struct {
+	Reason  string
+	Message string
+}
+
+// Revision is a ControllerRevision of a DaemonSet.
+type Revision struct {
+	Namespace string
+	Name      string
+	Owner     Owner
+	Number    int64
+	Hash      string // label controller-revision-hash
+	Created   time.Time
+	Placement Placement
+}
+
+// Placement is the part of a pod template that decides where its pods go.
+type Placement struct {
+	NodeName     string
+	NodeSelector map[string]string
+	Affinity     *corev1.NodeAffinity
+	Tolerations  []corev1.Toleration
+	HostNetwork  bool
+}
+
+// PlacementOf returns the placement fields of a pod template's spec.
+func PlacementOf(spec *corev1.PodSpec) Placement {
+	p := Placement{NodeName: spec.NodeName, NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, HostNetwork: spec.HostNetwork}
+	if spec.Affinity != nil {
+		p.Affinity = spec.Affinity.NodeAffinity
+	}
+	return p
+}
+
+// Event is a Kubernetes Event about a DaemonSet or a pod.
+type Event struct {
+	Namespace string
+	Kind      string // DaemonSet or Pod
+	Name      string
+	UID       string // of the object that it is about
+	Type      string // Normal or Warning
+	Reason    string
+	Message   string
+	Count     int32
+	First     time.Time
+	Last      time.Time
+}
+
+// ObserveState is how an observation ended.
+type ObserveState string
+
+// The observation states of a report.
+const (
+	Fresh       ObserveState = "Fresh"
+	Stale       ObserveState = "Stale"
+	Unreachable ObserveState = "Unreachable"
+	Denied      ObserveState = "Denied"
+	Failed      ObserveState = "Failed"
+)
+
+// ObserveError tells why a cluster could not be observed: the state that its
+// report shows and what was being done, such as "listing pods".
+type ObserveError struct {
+	State ObserveState
+	Stage string
+	Err   error
+}
+
+func (e *ObserveError) Error() string { return fmt.Sprintf("%s: %v", e.Stage, e.Err) }
+
+func (e *ObserveError) Unwrap() error { return e.Err }
