@@ -1,0 +1,22 @@
+package clusters
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Unimplemented names what a fleet declares and this version does not act on,
+// one sentence each, so that nobody relies on it unknowingly.
+func Unimplemented(f Fleet) []string {
+	var all []string
+	say := func(n int, field, what string) {
+		if n > 0 {
+			all = append(all, fmt.Sprintf("%s: %s", field, what))
+		}
+	}
+	say(len(f.Agents), "spec.agents", "accepted, but this version does not check that they are covered")
+	say(len(f.Exceptions), "spec.exceptions", "accepted, but this version excuses nothing")
+	say(len(f.Policy.Windows), "spec.policy.windows", "accepted, but this version changes nothing, inside a window or outside")
+	say(len(f.Policy.May), "spec.policy.may", fmt.Sprintf("accepted, but this version only reports: it will not %s", strings.Join(f.Policy.May, ", ")))
+	return all
+}

@@ -1,0 +1,476 @@
+package clusters
+
+import (
+	"maps"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"rollcall.dev/rollcall/sync/schedule"
+)
+
+// powers are what a policy may allow, in the order of DESIGN.
+var powers = []string{"roll", "apply", "prune", "manage"}
+
+// schemes are the forms of a Git URL that a later version may know, too: what
+// cannot be fetched today is told by the package that fetches.
+var schemes = []string{"", "file", "http", "https", "ssh"}
+
+func (d *document) source(at *field.Path, w *wireSource) *Source {
+	if w == nil {
+		return nil
+	}
+	s := &Source{
+		URL:      w.URL,
+		Ref:      d.ref(at.Child("ref"), w.Ref),
+		Path:     d.folder(at.Child("path"), or(w.Path, ".")),
+		TimeZone: or(w.TimeZone, "UTC"),
+		Auth:     d.auth(at.Child("auth"), w.Auth),
+	}
+	s.Poll = d.cron(at.Child("poll"), or(w.Poll, "@every 1m"), at.Child("timeZone"), s.TimeZone)
+	if detail, ok := usableURL(w.URL); !ok {
+		d.add(field.Invalid(at.Child("url"), field.OmitValueType{}, detail))
+	}
+	if v := &w.Verify; v.Kind != 0 && (v.Kind != yaml.MappingNode || len(v.Content) > 0) {
+		d.add(field.Forbidden(at.Child("verify"), "not supported yet: signatures would not be verified; leave it out to follow the source unverified"))
+	}
+	return s
+}
+
+// usableURL tells what is wrong with a Git URL without repeating it, for it may
+// hold a credential.
+func usableURL(raw string) (detail string, ok bool) {
+	if raw == "" {
+		return "must be the URL or path of a Git repository", false
+	}
+	if strings.HasPrefix(raw, "-") || strings.Contains(raw, "::") || strings.ContainsFunc(raw, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "must not start with -, name a remote helper (::) or hold control characters", false
+	}
+	const login = "must not hold a credential: name a file that holds it in auth.tokenFile or auth.passwordFile"
+	before, _, hasUser := strings.Cut(raw, "@")
+	if !strings.Contains(raw, "://") {
+		if hasUser && strings.Contains(before, ":") {
+			return login, false
+		}
+		return "", true
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "must be a URL", false
+	}
+	_, hasPassword := u.User.Password()
+	web := u.Scheme == "http" || u.Scheme == "https"
+	switch {
+	case !slices.Contains(schemes, u.Scheme):
+		return "must be https, http, ssh, file or a path", false
+	case hasPassword, web && u.User != nil, web && (u.RawQuery != "" || u.Fragment != ""):
+		return login, false
+	case u.Scheme != "file" && u.Host == "":
+		return "must name a host", false
+	}
+	return "", true
+}
+
+var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+func (d *document) ref(at *field.Path, w wireRef) Ref {
+	set := 0
+	for _, s := range []string{w.Branch, w.Tag, w.Commit} {
+		if s != "" {
+			set++
+		}
+	}
+	if set > 1 {
+		d.add(field.Forbidden(at, "at most one of branch, tag and commit"))
+	}
+	if w.Commit != "" && !commitID.MatchString(w.Commit) {
+		d.add(field.Invalid(at.Child("commit"), w.Commit, "must be 40 lower-case hexadecimal digits"))
+	}
+	d.refName(at.Child("branch"), w.Branch)
+	d.refName(at.Child("tag"), w.Tag)
+	return Ref(w)
+}
+
+var badRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/.]|[/.]$|\.lock$`)
+
+func (d *document) refName(at *field.Path, name string) {
+	switch {
+	case strings.HasPrefix(name, "refs/"):
+		d.add(field.Invalid(at, name, "must be the short name, without refs/heads/ or refs/tags/"))
+	case badRef.MatchString(name):
+		d.add(field.Invalid(at, name, "must be a name that Git accepts"))
+	}
+}
+
+func (d *document) auth(at *field.Path, w wireAuth) Auth {
+	switch {
+	case w.TokenFile != "" && (w.Username != "" || w.PasswordFile != ""):
+		d.add(field.Forbidden(at, "either tokenFile, or username and passwordFile"))
+	case w.Username != "" && w.PasswordFile == "":
+		d.add(field.Required(at.Child("passwordFile"), "username needs it"))
+	case w.Username == "" && w.PasswordFile != "":
+		d.add(field.Required(at.Child("username"), "passwordFile needs it"))
+	}
+	return Auth(w)
+}
+
+func (d *document) targets(at *field.Path, ws []wireTarget) []Target {
+	var all []Target
+	seen := map[string]bool{}
+	for i, w := range ws {
+		at := at.Index(i)
+		t := Target{
+			Name:     d.unique(at.Child("name"), w.Name, seen),
+			Clusters: d.clusters(at.Child("clusters"), w.Clusters),
+			Overlay:  d.folder(at.Child("overlay"), w.Overlay),
+		}
+		if w.Namespace != nil {
+			t.Namespace = *w.Namespace
+			d.invalid(at.Child("namespace"), t.Namespace, validation.IsDNS1123Label(t.Namespace))
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+func (d *document) components(at *field.Path, ws []wireComponent) []Component {
+	var all []Component
+	for i, w := range ws {
+		at := at.Index(i)
+		all = append(all, Component{
+			Clusters: d.clusters(at.Child("clusters"), w.Clusters),
+			Path:     d.folder(at.Child("path"), w.Path),
+		})
+	}
+	return all
+}
+
+func (d *document) agents(at *field.Path, ws []wireAgent, grace time.Duration) []Agent {
+	var all []Agent
+	seen := map[string]bool{}
+	for i, w := range ws {
+		at := at.Index(i)
+		a := Agent{
+			Name:         d.unique(at.Child("name"), w.Name, seen),
+			Clusters:     d.clusters(at.Child("clusters"), w.Clusters),
+			Nodes:        d.selector(at.Child("nodes"), w.Nodes),
+			Min:          d.amount(at.Child("min"), w.Min, "100%"),
+			Severity:     d.oneOf(at.Child("severity"), w.Severity, "error", "warning", "info"),
+			StartupGrace: d.duration(at.Child("startupGrace"), w.StartupGrace, grace),
+		}
+		a.Names, a.Match = d.daemonSets(at, &w)
+		all = append(all, a)
+	}
+	return all
+}
+
+// daemonSets reads what an agent consists of: names, under match or beside it,
+// or labels.
+func (d *document) daemonSets(at *field.Path, w *wireAgent) ([]string, *metav1.LabelSelector) {
+	match := w.Match
+	if match == nil {
+		match = &wireSelection{}
+	}
+	names, path := match.Names, at.Child("match", "names")
+	if names == nil {
+		names, path = w.Names, at.Child("names")
+	}
+	labelled := len(match.MatchLabels)+len(match.MatchExpressions) > 0
+	switch {
+	case match.Names != nil && w.Names != nil:
+		d.add(field.Forbidden(at.Child("names"), "at most one of names and match.names"))
+	case len(names) > 0 && labelled:
+		d.add(field.Forbidden(at.Child("match"), "either names or labels"))
+	case len(names) == 0 && !labelled:
+		d.add(field.Required(at.Child("match"), "the labels or names of DaemonSets"))
+	}
+	for i, name := range names {
+		ns, ds, ok := strings.Cut(name, "/")
+		if !ok || len(validation.IsDNS1123Label(ns))+len(validation.IsDNS1123Subdomain(ds)) > 0 {
+			d.add(field.Invalid(path.Index(i), name, "must be namespace/name of a DaemonSet"))
+		}
+	}
+	if !labelled {
+		return names, nil
+	}
+	return names, d.selector(at.Child("match"), &match.LabelSelector)
+}
+
+var code = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+func (d *document) exceptions(at *field.Path, ws []wireException, agents []wireAgent) []Exception {
+	var all []Exception
+	for i, w := range ws {
+		at := at.Index(i)
+		if w.Agent == "" && w.Code == "" {
+			d.add(field.Required(at, "one of agent and code: what is accepted"))
+		}
+		if w.Code != "" && !code.MatchString(w.Code) {
+			d.add(field.Invalid(at.Child("code"), w.Code, "must be a code such as NodeNotReady"))
+		}
+		d.agent(at.Child("agent"), w.Agent, agents)
+		all = append(all, Exception{
+			Agent:    w.Agent,
+			Code:     w.Code,
+			Clusters: d.clusters(at.Child("clusters"), w.Clusters),
+			Nodes:    d.words(at.Child("nodes", "names"), w.Nodes.Names),
+			Reason:   d.word(at.Child("reason"), w.Reason),
+			Owner:    d.word(at.Child("owner"), w.Owner),
+			Until:    d.day(at.Child("until"), w.Until),
+		})
+	}
+	return all
+}
+
+// agent checks that an exception's agent is declared. One with a slash is a
+// DaemonSet whose annotation makes it an agent, which is not known here.
+func (d *document) agent(at *field.Path, name string, agents []wireAgent) {
+	var names []string
+	for _, a := range agents {
+		names = append(names, a.Name)
+	}
+	if name == "" || strings.Contains(name, "/") || slices.Contains(names, name) {
+		return
+	}
+	err := field.NotFound(at, name)
+	err.Detail = "no agent in spec.agents has this name"
+	if near := nearest(name, names); near != "" {
+		err.Detail += ", did you mean " + strconv.Quote(near) + "?"
+	}
+	d.add(err)
+}
+
+// policy reads a policy over its defaults: key by key, lists as a whole.
+func (d *document) policy(at *field.Path, w *wirePolicy, defaults Policy) Policy {
+	p := defaults
+	p.Observe = d.cron(at.Child("observe"), or(w.Observe, p.Observe), nil, "UTC")
+	p.StartupGrace = d.duration(at.Child("startupGrace"), w.StartupGrace, p.StartupGrace)
+	p.StaleAfter = d.duration(at.Child("staleAfter"), w.StaleAfter, p.StaleAfter)
+	p.MaxDeletes = d.amount(at.Child("maxDeletes"), w.MaxDeletes, p.MaxDeletes)
+	if w.May != nil {
+		p.May = w.May
+		for i, power := range w.May {
+			d.oneOf(at.Child("may").Index(i), &power, powers...)
+		}
+	}
+	if w.Windows != nil {
+		p.Windows = d.windows(at.Child("windows"), w.Windows)
+	}
+	return p
+}
+
+func (d *document) windows(at *field.Path, ws []wireWindow) []Window {
+	all := []Window{}
+	for i, w := range ws {
+		at := at.Index(i)
+		zone := or(w.TimeZone, "UTC")
+		win := Window{
+			For:       d.duration(at.Child("for"), &w.For, 0),
+			TimeZone:  zone,
+			LastStart: d.duration(at.Child("lastStart"), w.LastStart, 0),
+		}
+		if (w.Allow == nil) == (w.Deny == nil) {
+			d.add(field.Required(at, "exactly one of allow and deny"))
+		}
+		if w.Allow != nil {
+			win.Allow = d.cron(at.Child("allow"), *w.Allow, at.Child("timeZone"), zone)
+		}
+		if w.Deny != nil {
+			win.Deny = d.cron(at.Child("deny"), *w.Deny, at.Child("timeZone"), zone)
+		}
+		if win.LastStart > win.For {
+			d.add(field.Invalid(at.Child("lastStart"), *w.LastStart, "must not be longer than the window itself"))
+		}
+		all = append(all, win)
+	}
+	return all
+}
+
+// clusters reads a selection that must be written, though it may be {}: a rule
+// for all clusters is never made by leaving something out.
+func (d *document) clusters(at *field.Path, w *wireSelection) Selection {
+	if w == nil {
+		d.add(field.Required(at, "write {} for all clusters"))
+		return Selection{}
+	}
+	if w.Names != nil && len(w.Names) == 0 {
+		d.add(field.Required(at.Child("names"), "at least one name; {} is all clusters"))
+	}
+	for i, name := range w.Names {
+		d.name(at.Child("names").Index(i), name)
+	}
+	s := Selection{Names: w.Names}
+	if len(w.MatchLabels)+len(w.MatchExpressions) > 0 {
+		s.Selector = d.selector(at, &w.LabelSelector)
+		s.compiled = compile(s.Selector)
+	}
+	return s
+}
+
+func (d *document) selector(at *field.Path, s *metav1.LabelSelector) *metav1.LabelSelector {
+	faults := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
+	for _, err := range faults {
+		d.add(err)
+	}
+	return s
+}
+
+// folder checks a path inside the repository. It may hold variables, so its
+// end result is checked again by whoever fills them in.
+func (d *document) folder(at *field.Path, p string) string {
+	clean := path.Clean(p)
+	switch {
+	case p == "":
+		d.add(field.Required(at, "a folder of the repository"))
+	case strings.Contains(p, "://") || strings.Contains(p, "?ref="):
+		d.add(field.Invalid(at, field.OmitValueType{}, "must be a folder of the repository: remote bases are refused"))
+	case path.IsAbs(p):
+		d.add(field.Invalid(at, p, "must be relative to the root inside the repository"))
+	case strings.Contains(p, `\`):
+		d.add(field.Invalid(at, p, "must be written with /"))
+	case clean == ".." || strings.HasPrefix(clean, "../"):
+		d.add(field.Invalid(at, p, "must not leave the repository"))
+	}
+	return p
+}
+
+// cron checks a schedule and the time zone that it is meant in.
+func (d *document) cron(at *field.Path, spec string, zoneAt *field.Path, zone string) string {
+	if _, err := schedule.Parse("@daily", zone); err != nil && zoneAt != nil {
+		d.add(field.Invalid(zoneAt, zone, err.Error()))
+		zone = "UTC"
+	}
+	if _, err := schedule.Parse(spec, zone); err != nil {
+		d.add(field.Invalid(at, spec, err.Error()))
+	}
+	return spec
+}
+
+func (d *document) duration(at *field.Path, text *string, otherwise time.Duration) time.Duration {
+	if text == nil {
+		return otherwise
+	}
+	v, err := time.ParseDuration(*text)
+	switch {
+	case *text == "":
+		d.add(field.Required(at, "a duration such as 5m"))
+	case err != nil:
+		d.add(field.Invalid(at, *text, "must be a duration such as 5m"))
+	case v <= 0:
+		d.add(field.Invalid(at, *text, "must be more than 0"))
+	}
+	return v
+}
+
+var number = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})(%?)$`)
+
+// amount checks a number or a percentage.
+func (d *document) amount(at *field.Path, text *amount, otherwise string) string {
+	if text == nil {
+		return otherwise
+	}
+	m := number.FindStringSubmatch(string(*text))
+	if m == nil {
+		d.add(field.Invalid(at, string(*text), "must be a number or a percentage, such as 3 or 10%"))
+	} else if n, _ := strconv.Atoi(m[1]); m[2] == "%" && n > 100 {
+		d.add(field.Invalid(at, string(*text), "must be at most 100%"))
+	}
+	return string(*text)
+}
+
+// oneOf returns the first of the values when none is written.
+func (d *document) oneOf(at *field.Path, text *string, values ...string) string {
+	if text == nil {
+		return values[0]
+	}
+	if !slices.Contains(values, *text) {
+		d.add(field.NotSupported(at, *text, values))
+	}
+	return *text
+}
+
+func (d *document) day(at *field.Path, text day) time.Time {
+	t, err := time.Parse(time.DateOnly, string(text))
+	switch {
+	case text == "":
+		d.add(field.Required(at, "the day on which it ends, such as 2026-12-31"))
+	case err != nil:
+		d.add(field.Invalid(at, string(text), "must be a day such as 2026-12-31"))
+	}
+	return t
+}
+
+func (d *document) unique(at *field.Path, name string, seen map[string]bool) string {
+	if name != "" && seen[name] {
+		d.add(field.Duplicate(at, name))
+	}
+	seen[name] = true
+	return d.name(at, name)
+}
+
+func (d *document) name(at *field.Path, name string) string {
+	if name == "" {
+		d.add(field.Required(at, "a name"))
+		return ""
+	}
+	d.invalid(at, name, validation.IsDNS1123Subdomain(name))
+	return name
+}
+
+func (d *document) invalid(at *field.Path, value string, details []string) {
+	for _, detail := range details {
+		d.add(field.Invalid(at, value, detail))
+	}
+}
+
+func (d *document) labels(at *field.Path, labels map[string]string) map[string]string {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		d.invalid(at, key, validation.IsQualifiedName(key))
+		d.invalid(at.Key(key), labels[key], validation.IsValidLabelValue(labels[key]))
+	}
+	return labels
+}
+
+// taints checks taint keys; one that ends in * stands for all that start so.
+func (d *document) taints(at *field.Path, keys []string) []string {
+	for i, key := range keys {
+		if strings.HasSuffix(key, "*") {
+			key = key[:len(key)-1] + "x"
+		}
+		if details := validation.IsQualifiedName(key); len(details) > 0 {
+			d.add(field.Invalid(at.Index(i), keys[i], "must be the key of a taint, without value and effect"))
+		}
+	}
+	return keys
+}
+
+func (d *document) word(at *field.Path, text string) string {
+	if strings.TrimSpace(text) == "" {
+		d.add(field.Required(at, ""))
+	}
+	return text
+}
+
+func (d *document) words(at *field.Path, all []string) []string {
+	for i, text := range all {
+		d.word(at.Index(i), text)
+	}
+	return all
+}
+
+func or(text *string, otherwise string) string {
+	if text == nil {
+		return otherwise
+	}
+	return *text
+}

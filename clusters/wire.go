@@ -1,0 +1,149 @@
+package clusters
+
+import (
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The wire structs are the files as written: a pointer or a nil slice tells a
+// field that is absent from one that is empty.
+type (
+	wireFleet struct {
+		APIVersion string        `json:"apiVersion"`
+		Kind       string        `json:"kind"`
+		Metadata   wireName      `json:"metadata"`
+		Spec       wireFleetSpec `json:"spec"`
+	}
+
+	wireName struct {
+		Name string `json:"name"`
+	}
+
+	wireFleetSpec struct {
+		Source     *wireSource     `json:"source"`
+		Clusters   wireRegistry    `json:"clusters"`
+		Targets    []wireTarget    `json:"targets"`
+		Components []wireComponent `json:"components"`
+		Agents     []wireAgent     `json:"agents"`
+		Exceptions []wireException `json:"exceptions"`
+		Taints     wireTaints      `json:"taints"`
+		AppliedBy  []string        `json:"appliedBy"`
+		Policy     wirePolicy      `json:"policy"`
+	}
+
+	wireSource struct {
+		URL      string    `json:"url"`
+		Ref      wireRef   `json:"ref"`
+		Path     *string   `json:"path"`
+		Poll     *string   `json:"poll"`
+		TimeZone *string   `json:"timeZone"`
+		Auth     wireAuth  `json:"auth"`
+		Verify   yaml.Node `json:"verify"`
+	}
+
+	wireRef struct {
+		Branch string `json:"branch"`
+		Tag    string `json:"tag"`
+		Commit string `json:"commit"`
+	}
+
+	wireAuth struct {
+		TokenFile    string `json:"tokenFile"`
+		Username     string `json:"username"`
+		PasswordFile string `json:"passwordFile"`
+	}
+
+	wireRegistry struct {
+		Directory string `json:"directory"`
+	}
+
+	wireSelection struct {
+		Names []string `json:"names"`
+		metav1.LabelSelector
+	}
+
+	wireTarget struct {
+		Name      string         `json:"name"`
+		Clusters  *wireSelection `json:"clusters"`
+		Overlay   string         `json:"overlay"`
+		Namespace *string        `json:"namespace"`
+	}
+
+	wireComponent struct {
+		Clusters *wireSelection `json:"clusters"`
+		Path     string         `json:"path"`
+	}
+
+	wireAgent struct {
+		Name         string                `json:"name"`
+		Names        []string              `json:"names"`
+		Match        *wireSelection        `json:"match"`
+		Clusters     *wireSelection        `json:"clusters"`
+		Nodes        *metav1.LabelSelector `json:"nodes"`
+		Min          *amount               `json:"min"`
+		Severity     *string               `json:"severity"`
+		StartupGrace *string               `json:"startupGrace"`
+	}
+
+	wireException struct {
+		Agent    string         `json:"agent"`
+		Code     string         `json:"code"`
+		Clusters *wireSelection `json:"clusters"`
+		Nodes    wireNodes      `json:"nodes"`
+		Reason   string         `json:"reason"`
+		Owner    string         `json:"owner"`
+		Until    day            `json:"until"`
+	}
+
+	wireNodes struct {
+		Names []string `json:"names"`
+	}
+
+	wireTaints struct {
+		Lifecycle []string `json:"lifecycle"`
+		Startup   []string `json:"startup"`
+		Leaving   []string `json:"leaving"`
+	}
+
+	wirePolicy struct {
+		May          []string     `json:"may"`
+		Observe      *string      `json:"observe"`
+		Windows      []wireWindow `json:"windows"`
+		StartupGrace *string      `json:"startupGrace"`
+		StaleAfter   *string      `json:"staleAfter"`
+		MaxDeletes   *amount      `json:"maxDeletes"`
+	}
+
+	wireWindow struct {
+		Allow     *string `json:"allow"`
+		Deny      *string `json:"deny"`
+		For       string  `json:"for"`
+		TimeZone  *string `json:"timeZone"`
+		LastStart *string `json:"lastStart"`
+	}
+
+	wireCluster struct {
+		APIVersion string          `json:"apiVersion"`
+		Kind       string          `json:"kind"`
+		Metadata   wireLabels      `json:"metadata"`
+		Spec       wireClusterSpec `json:"spec"`
+	}
+
+	wireLabels struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	}
+
+	wireClusterSpec struct {
+		Kubeconfig   *wireKubeconfig `json:"kubeconfig"`
+		Recorded     texts           `json:"recorded"`
+		Reachability *string         `json:"reachability"`
+		Identity     string          `json:"identity"`
+		Policy       wirePolicy      `json:"policy"`
+	}
+
+	wireKubeconfig struct {
+		Path    string `json:"path"`
+		Context string `json:"context"`
+	}
+)

@@ -1,0 +1,262 @@
+package coverage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollcall.dev/rollcall/clusters"
+)
+
+// Compute judges DaemonSets on every node of one cluster. The result is in
+// order of namespace and name and refers to live, which must not change.
+func Compute(live *clusters.Live, subjects []Subject, o Options) []DaemonSet {
+	compiled := make([]*predicate, 0, 2*len(subjects))
+	for _, s := range subjects {
+		compiled = append(compiled, compile(clusters.PlacementOf(&s.any().Spec.Template.Spec), o.ComparisonOperators),
+			compile(clusters.PlacementOf(&s.wanted().Spec.Template.Spec), o.ComparisonOperators))
+	}
+	w := newWorld(live, compiled, o)
+	out := make([]DaemonSet, len(subjects))
+	for i, s := range subjects {
+		out[i] = w.compute(s, compiled[2*i], compiled[2*i+1])
+	}
+	slices.SortFunc(out, func(a, b DaemonSet) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// set is one DaemonSet while it is being judged, and what its rows are made of.
+type set struct {
+	w        *world
+	subject  Subject
+	ds       *appsv1.DaemonSet // the live one, or the desired one where none is live
+	liveP    *predicate        // of ds
+	wantP    *predicate        // of the desired one, or ds
+	selector labels.Selector
+	current  *clusters.Revision // nil: unknown
+	minReady int32
+	surge    bool
+	budget   int // maxUnavailable, scaled
+	busy     int // nodes without a settled pod
+	clock    time.Time
+
+	flags  []flags
+	state  []State
+	start  []int32 // pods of node i are sorted[start[i]:start[i+1]]
+	sorted []int32 // its visible pods, by node
+	gone   []int32 // pods whose node is not there
+}
+
+func (w *world) compute(s Subject, liveP, wantP *predicate) DaemonSet {
+	ds := s.any()
+	st := &set{w: w, subject: s, ds: ds, liveP: liveP, wantP: wantP, minReady: ds.Spec.MinReadySeconds}
+	st.selector = selectorOf(ds)
+	if s.Live != nil {
+		st.current = current(w.revisions[string(ds.UID)])
+	}
+	st.clock = st.newest()
+	st.flags = w.verdicts(liveP)
+	st.intend()
+	st.groupPods()
+	summaries := st.plan()
+	out := DaemonSet{Namespace: ds.Namespace, Name: ds.Name, Subject: s, set: st}
+	st.decide(summaries, &out.Counts)
+	out.Strays = st.strays()
+	out.Problems = st.problems(out.Counts)
+	out.Outdated, out.Rollout = st.rollout()
+	return out
+}
+
+// selectorOf never fails: the API has validated the selector of a live
+// DaemonSet, and one that does not parse selects nothing.
+func selectorOf(ds *appsv1.DaemonSet) labels.Selector {
+	sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return sel
+}
+
+func current(revisions []*clusters.Revision) *clusters.Revision {
+	if len(revisions) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(revisions, func(a, b *clusters.Revision) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// newest is the DaemonSet's own part of the clock of a start.
+func (s *set) newest() time.Time {
+	t := s.ds.CreationTimestamp.Time
+	if s.current != nil && s.current.Created.After(t) {
+		t = s.current.Created
+	}
+	for _, e := range s.w.events[string(s.ds.UID)] {
+		if e.Reason == "SuccessfulDelete" && e.Last.After(t) {
+			t = e.Last
+		}
+	}
+	return t
+}
+
+// intend replaces accepted and intended by what the desired template says.
+func (s *set) intend() {
+	if s.liveP == s.wantP || s.subject.Desired == nil || s.subject.Live == nil {
+		return
+	}
+	for i, f := range s.w.verdicts(s.wantP) {
+		s.flags[i] = s.flags[i]&(shouldRun|shouldContinueRunning) | f&(accepted|intended)
+	}
+}
+
+// groupPods sorts the DaemonSet's visible pods by node.
+func (s *set) groupPods() {
+	n := len(s.w.nodes)
+	s.start = make([]int32, n+1)
+	var owned []int32
+	if s.subject.Live != nil {
+		owned = s.w.byOwner[string(s.ds.UID)]
+	}
+	mine := make([]int32, 0, len(owned))
+	for _, i := range owned {
+		if !s.w.podFacts[i].has(visible) || !s.selector.Matches(labels.Set(s.w.live.Pods[i].Labels)) {
+			continue
+		}
+		if s.w.podNode[i] < 0 {
+			s.gone = append(s.gone, i)
+			continue
+		}
+		mine = append(mine, i)
+		s.start[s.w.podNode[i]+1]++
+	}
+	for i := range n {
+		s.start[i+1] += s.start[i]
+	}
+	s.sorted = make([]int32, len(mine))
+	next := slices.Clone(s.start)
+	for _, i := range mine {
+		at := s.w.podNode[i]
+		s.sorted[next[at]] = i
+		next[at]++
+	}
+}
+
+func (s *set) podsOn(i int) []int32 { return s.sorted[s.start[i]:s.start[i+1]] }
+
+// plan sums up the pods of each node and the budget of a rolling update.
+func (s *set) plan() []podSummary {
+	sums := make([]podSummary, len(s.w.nodes))
+	wanted := 0
+	for i := range sums {
+		sums[i] = s.summarise(s.podsOn(i))
+		if s.flags[i].has(shouldRun) {
+			wanted++
+		}
+	}
+	s.surge = surges(s.ds, wanted)
+	for i := range sums {
+		if s.surge && len(s.podsOn(i)) > 1 {
+			sums[i] = s.summarise(s.podsOn(i))
+		}
+		if (sums[i].present || s.flags[i].has(shouldRun)) && !sums[i].settled {
+			s.busy++
+			s.flags[i] |= unsettled
+		}
+	}
+	s.busy += len(s.gone)
+	s.budget = maxUnavailable(s.ds, wanted)
+	return sums
+}
+
+// surges and maxUnavailable scale with the nodes that want the pod, rounded up
+// (pkg/controller/daemon/util/daemonset_util.go).
+func surges(ds *appsv1.DaemonSet, wanted int) bool {
+	ru := ds.Spec.UpdateStrategy.RollingUpdate
+	return !onDelete(ds) && ru != nil && scaled(ru.MaxSurge, max(wanted, 1), 0) > 0
+}
+
+func maxUnavailable(ds *appsv1.DaemonSet, wanted int) int {
+	ru := ds.Spec.UpdateStrategy.RollingUpdate
+	if ru == nil {
+		return 1
+	}
+	n := scaled(ru.MaxUnavailable, wanted, 1)
+	if n == 0 && wanted > 0 && scaled(ru.MaxSurge, wanted, 0) == 0 {
+		return 1
+	}
+	return n
+}
+
+func scaled(v *intstr.IntOrString, of, otherwise int) int {
+	if v == nil {
+		return otherwise
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, of, true)
+	if err != nil { // the API refuses such values
+		return otherwise
+	}
+	return n
+}
+
+func onDelete(ds *appsv1.DaemonSet) bool {
+	return ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+}
+
+// decide finds each node's state and counts.
+func (s *set) decide(sums []podSummary, c *Counts) {
+	common := s.common(sums)
+	fresh := s.w.within(s.clock)
+	s.state = make([]State, len(sums))
+	c.Nodes, c.UpToDateKnown = len(sums), s.current != nil
+	for i, sum := range sums {
+		f := facts{flags: s.flags[i], node: s.w.facts[i], pods: sum, set: common}
+		f.set.starting = fresh || f.node&young != 0
+		s.state[i] = stateOf(f)
+		c.States[s.state[i]]++
+		if sum.available && f.node&down == 0 && f.flags.has(intended) {
+			s.flags[i] |= covered
+		}
+		if sum.current {
+			s.flags[i] |= upToDate
+		}
+		count(c, s.flags[i])
+	}
+}
+
+func count(c *Counts, f flags) {
+	if f.has(shouldRun) {
+		c.ShouldRun++
+	}
+	if !f.has(intended) {
+		return
+	}
+	c.Intended++
+	if f.has(covered) {
+		c.Covered++
+	}
+	if f.has(upToDate) {
+		c.UpToDate++
+	}
+}
+
+// common are the facts that all nodes of the DaemonSet share.
+func (s *set) common(sums []podSummary) setFacts {
+	f := setFacts{absent: s.subject.Live == nil}
+	if s.current == nil || onDelete(s.ds) || s.busy > s.budget {
+		return f
+	}
+	for _, sum := range sums {
+		f.updating = f.updating || sum.outdated
+	}
+	return f
+}

@@ -1,0 +1,114 @@
+package coverage
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"rollcall.dev/rollcall/clusters"
+)
+
+// missing says why there is no pod: somebody tried and failed, somebody
+// deleted it at once, a taint keeps it out, or nobody tried.
+func (s *set) missing(i int) Reason {
+	n := &s.w.nodes[i]
+	if s.subject.Live == nil {
+		return because(DaemonSetAbsent, "the DaemonSet is in Git and not in the cluster", Cause{"absent", s.ds.Namespace + "/" + s.ds.Name})
+	}
+	if !s.flags[i].has(shouldRun) {
+		if r, ok := s.refusal(s.liveP, n); ok {
+			r.Message = "kept out for now: " + r.Message
+			return r
+		}
+	}
+	if reason, blank := s.w.live.Lacks("events"); blank {
+		return because(NotAttempted, "there is no pod; whether one was tried is not known without events ("+reason+")", s.controllerCause())
+	}
+	refused := s.lastEvent("FailedCreate")
+	lost, at := s.vanished(n.Name)
+	switch {
+	case refused != nil && (at == nil || !at.Last.After(refused.Last)):
+		return because(FailedCreate, "creating the pod was refused: "+refused.Message, Cause{"refused", s.ds.Namespace + "/" + s.ds.Name + " " + refuser(refused.Message)}).since(refused.First)
+	case at != nil:
+		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", lost, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
+	}
+	return because(NotAttempted, "there is no pod, and no event tells that one was tried: the DaemonSet controller may not be running or has not seen the node", s.controllerCause())
+}
+
+func (s *set) controllerCause() Cause { return Cause{"controller", "daemonset-controller"} }
+
+func (s *set) lastEvent(reason string) *clusters.Event {
+	var last *clusters.Event
+	for _, e := range s.w.events[string(s.ds.UID)] {
+		if e.Reason == reason {
+			last = e
+		}
+	}
+	return last
+}
+
+// vanished counts pods that the controller created, did not delete and that
+// are gone, and returns the event of the last one. A pod that was bound to
+// another node says nothing about this one.
+func (s *set) vanished(node string) (int, *clusters.Event) {
+	present, removed := map[string]bool{}, map[string]bool{}
+	for _, i := range s.w.byOwner[string(s.ds.UID)] {
+		present[s.w.live.Pods[i].Name] = true
+	}
+	own := s.w.events[string(s.ds.UID)]
+	for _, e := range own {
+		if e.Reason == "SuccessfulDelete" {
+			removed[strings.TrimPrefix(e.Message, "Deleted pod: ")] = true
+		}
+	}
+	n := 0
+	var last *clusters.Event
+	for _, e := range own {
+		name := createdPod(e)
+		if name == "" || present[name] || removed[name] || s.boundElsewhere(name, node) {
+			continue
+		}
+		n, last = n+1, e
+	}
+	return n, last
+}
+
+func createdPod(e *clusters.Event) string {
+	name, ok := strings.CutPrefix(e.Message, "Created pod: ")
+	if e.Reason != "SuccessfulCreate" || !ok {
+		return ""
+	}
+	return name
+}
+
+func (s *set) boundElsewhere(pod, node string) bool {
+	for i := range s.w.live.Events {
+		e := &s.w.live.Events[i]
+		if e.Kind == "Pod" && e.Reason == "Scheduled" && e.Name == pod && e.Namespace == s.ds.Namespace {
+			return !strings.HasSuffix(e.Message, " to "+node)
+		}
+	}
+	return false
+}
+
+var refusers = []struct {
+	what    string
+	pattern *regexp.Regexp
+}{
+	{"quota", regexp.MustCompile(`exceeded quota: ([^,\s]+)`)},
+	{"webhook", regexp.MustCompile(`admission webhook "([^"]+)"`)},
+	{"webhook", regexp.MustCompile(`failed calling webhook "([^"]+)"`)},
+	{"policy", regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`)},
+	{"PodSecurity", regexp.MustCompile(`violates PodSecurity "([^"]+)"`)},
+	{"serviceaccount", regexp.MustCompile(`error looking up service account ([^:\s]+)`)},
+}
+
+// refuser names who refused a creation, without the name of the pod.
+func refuser(message string) string {
+	for _, r := range refusers {
+		if m := r.pattern.FindStringSubmatch(message); m != nil {
+			return r.what + " " + m[1]
+		}
+	}
+	return "creation"
+}

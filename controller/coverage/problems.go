@@ -1,0 +1,132 @@
+package coverage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rollcall.dev/rollcall/clusters"
+)
+
+// problems are findings about the DaemonSet as a whole.
+func (s *set) problems(c Counts) []Reason {
+	var rs []Reason
+	if i, err := s.wantP.unparseable(); err != nil {
+		rs = append(rs, because(AffinityUnparseable, fmt.Sprintf("required node affinity term %d is accepted by the API and matches nothing: %v", i+1, err), s.template("affinity")))
+	}
+	if s.subject.Live == nil {
+		rs = append(rs, because(DaemonSetAbsent, "the DaemonSet is in Git and not in the cluster", Cause{"absent", s.ds.Namespace + "/" + s.ds.Name}))
+		return rs
+	}
+	if c.Intended == 0 && c.ShouldRun == 0 {
+		rs = append(rs, because(NoEligibleNodes, "no node is meant to run it", s.template("nodes")))
+	}
+	if s.ds.Status.ObservedGeneration < s.ds.Generation {
+		if at, ok := s.lastSpecWrite(); ok && !s.w.within(at) {
+			rs = append(rs, because(ControllerStalled, fmt.Sprintf("the DaemonSet controller has seen generation %d, the DaemonSet is at %d since %s", s.ds.Status.ObservedGeneration, s.ds.Generation, stamp(at)), s.controllerCause()))
+		}
+		return rs
+	}
+	if diff := s.statusDiff(); diff != "" {
+		rs = append(rs, because(StatusStale, "the DaemonSet's own counters disagree with nodes and pods: "+diff+" (a second look in 10 s tells whether they merely lag)", s.template("status")))
+	}
+	return rs
+}
+
+// lastSpecWrite is when a manager last wrote anything but the status.
+func (s *set) lastSpecWrite() (at time.Time, ok bool) {
+	for _, f := range s.ds.ManagedFields {
+		if f.Subresource == "" && f.Time != nil && f.Time.After(at) {
+			at, ok = f.Time.Time, true
+		}
+	}
+	return at, ok
+}
+
+// counters are the numbers of a DaemonSet's status, by rules S1 to S7.
+type counters struct{ desired, current, ready, available, updated, misscheduled, unavailable int32 }
+
+// statusDiff recomputes the status as upstream does (updateDaemonSetStatus)
+// and names what differs.
+func (s *set) statusDiff() string {
+	have := s.ds.Status
+	want := s.counters()
+	var diffs []string
+	add := func(name string, have, want int32) {
+		if have != want {
+			diffs = append(diffs, fmt.Sprintf("%s is %d, counted %d", name, have, want))
+		}
+	}
+	add("desiredNumberScheduled", have.DesiredNumberScheduled, want.desired)
+	add("currentNumberScheduled", have.CurrentNumberScheduled, want.current)
+	add("numberReady", have.NumberReady, want.ready)
+	add("numberAvailable", have.NumberAvailable, want.available)
+	if s.current != nil {
+		add("updatedNumberScheduled", have.UpdatedNumberScheduled, want.updated)
+	}
+	add("numberMisscheduled", have.NumberMisscheduled, want.misscheduled)
+	add("numberUnavailable", have.NumberUnavailable, want.unavailable)
+	return strings.Join(diffs, ", ")
+}
+
+func (s *set) counters() counters {
+	var c counters
+	for i := range s.flags {
+		pods := s.podsOn(i)
+		if !s.flags[i].has(shouldRun) {
+			if len(pods) > 0 {
+				c.misscheduled++
+			}
+			continue
+		}
+		c.desired++
+		if len(pods) == 0 {
+			continue
+		}
+		c.current++
+		first := s.first(pods)
+		if first.Ready {
+			c.ready++
+		}
+		if available(first, s.minReady, s.w.now) {
+			c.available++
+		}
+		if s.isUpdated(first) {
+			c.updated++
+		}
+	}
+	c.unavailable = c.desired - c.available
+	return c
+}
+
+// first is the pod that upstream looks at: bound before unbound, then older,
+// then the smaller name (rule M8).
+func (s *set) first(pods []int32) *clusters.Pod {
+	i := slices.MinFunc(pods, func(a, b int32) int {
+		p, q := &s.w.live.Pods[a], &s.w.live.Pods[b]
+		return cmp.Or(-boolCompare(p.Bound, q.Bound), p.Created.Compare(q.Created), strings.Compare(p.Name, q.Name))
+	})
+	return &s.w.live.Pods[i]
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// isUpdated is upstream's rule U1, which also trusts the template generation.
+func (s *set) isUpdated(p *clusters.Pod) bool {
+	if s.isCurrent(p) {
+		return true
+	}
+	generation, err := strconv.ParseInt(s.ds.Annotations["deprecated.daemonset.template.generation"], 10, 64)
+	return err == nil && p.Labels[generationLabel] == strconv.FormatInt(generation, 10)
+}

@@ -1,0 +1,65 @@
+package coverage
+
+import (
+	"fmt"
+	"strings"
+)
+
+// rollout lists the nodes whose pods lag behind the current revision, and why
+// nothing moves them on. A rolling update that merely takes its time has no
+// reason here: its nodes are Updating.
+func (s *set) rollout() (outdated []string, why *Reason) {
+	if s.current == nil {
+		return nil, nil
+	}
+	var stuck []string
+	for i, st := range s.state {
+		if st == Leaving || st == Excluded {
+			continue
+		}
+		if s.flags[i].has(unsettled) && st != Updating && st != Starting {
+			stuck = append(stuck, fmt.Sprintf("%s (%s)", s.w.nodes[i].Name, st))
+		}
+		if s.lags(i) {
+			outdated = append(outdated, s.w.nodes[i].Name)
+		}
+	}
+	if len(outdated) == 0 {
+		return nil, nil
+	}
+	return outdated, s.hold(stuck)
+}
+
+// lags tells whether a node runs an older revision only.
+func (s *set) lags(i int) bool {
+	pods := s.podsOn(i)
+	for _, p := range pods {
+		if s.isCurrent(&s.w.live.Pods[p]) {
+			return false
+		}
+	}
+	return len(pods) > 0
+}
+
+// hold is what keeps a rollout from going on, nil when nothing does.
+func (s *set) hold(stuck []string) *Reason {
+	cause := s.template("revision")
+	switch {
+	case onDelete(s.ds):
+		return new(because(WaitingForDelete, fmt.Sprintf("updateStrategy is OnDelete: pods of older revisions stay until somebody deletes them; revision %d is current", s.current.Number), cause))
+	case len(stuck) == 0:
+		return nil
+	case s.surge:
+		return new(because(SurgeSlotHeld, fmt.Sprintf("the rolling update to revision %d waits for nodes that hold its surge slots: %s", s.current.Number, first(stuck, 3)), cause))
+	case s.busy >= s.budget:
+		return new(because(RolloutBlocked, fmt.Sprintf("the rolling update to revision %d is blocked: %d nodes unavailable, maxUnavailable is %d: %s", s.current.Number, s.busy, s.budget, first(stuck, 3)), cause))
+	}
+	return nil
+}
+
+func first(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:n], ", ") + fmt.Sprintf(" and %d more", len(names)-n)
+}

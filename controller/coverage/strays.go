@@ -1,0 +1,47 @@
+package coverage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// strays are pods that have to do with the DaemonSet and belong to no node of
+// it: bound to a node that is gone, without an owner, or another owner's.
+func (s *set) strays() []Stray {
+	var out []Stray
+	for _, i := range s.gone {
+		p := &s.w.live.Pods[i]
+		message := fmt.Sprintf("node %s does not exist", p.Node)
+		if p.Node == "" {
+			message = "the pod names no node"
+		}
+		out = append(out, Stray{p, because(NodeGone, message, s.pods(NodeGone))})
+	}
+	if s.subject.Live == nil || s.selector.Empty() {
+		return out
+	}
+	for _, i := range s.w.byOwner[string(s.ds.UID)] {
+		if p := &s.w.live.Pods[i]; s.w.podFacts[i].has(visible) && !s.selector.Matches(labels.Set(p.Labels)) {
+			out = append(out, Stray{p, because(OrphanPod, "owned by the DaemonSet, but its labels no longer match the selector: the controller will release it", s.pods(OrphanPod))})
+		}
+	}
+	for _, i := range s.w.loose[s.ds.Namespace] {
+		p := &s.w.live.Pods[i]
+		if !s.w.podFacts[i].has(visible) || !s.selector.Matches(labels.Set(p.Labels)) {
+			continue
+		}
+		if p.Owner.UID == "" {
+			out = append(out, Stray{p, because(OrphanPod, "matches the selector and has no owner: the controller will adopt it", s.pods(OrphanPod))})
+			continue
+		}
+		out = append(out, Stray{p, because(ForeignPod, fmt.Sprintf("matches the selector and belongs to %s %s (uid %s)", p.Owner.Kind, p.Owner.Name, p.Owner.UID), s.pods(ForeignPod))})
+	}
+	slices.SortFunc(out, func(a, b Stray) int {
+		return cmp.Or(cmp.Compare(a.Reason.Code, b.Reason.Code), strings.Compare(a.Pod.Name, b.Pod.Name))
+	})
+	return out
+}

@@ -1,0 +1,197 @@
+package coverage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollcall.dev/rollcall/clusters"
+)
+
+// world is one cluster, indexed once for all of its DaemonSets. Everything in
+// it is read-only after newWorld.
+type world struct {
+	live      *clusters.Live
+	options   Options
+	keys      taintKeys
+	now       time.Time
+	nodes     []clusters.Node // by name
+	byName    map[string]int32
+	facts     []nodeFacts
+	taintSet  []int32
+	taintSets [][]corev1.Taint
+	columns   map[string]*column
+	podFacts  []podFacts         // as live.Pods
+	podNode   []int32            // target node, -1 when there is none
+	byOwner   map[string][]int32 // pods by the UID of their controller
+	loose     map[string][]int32 // by namespace: pods of no DaemonSet judged here
+	revisions map[string][]*clusters.Revision
+	events    map[string][]*clusters.Event // by UID of what they are about
+}
+
+// nodeFacts are what a node's state depends on, the same for all DaemonSets.
+type nodeFacts uint8
+
+const (
+	leaving nodeFacts = 1 << iota
+	virtual
+	young // created less than the grace ago
+	startupTainted
+	down // not heard from, or says that it is not ready
+)
+
+// heartbeatLimit is the age at which a kubelet that renews its status every
+// five minutes is no longer heard from.
+const heartbeatLimit = 15 * time.Minute
+
+func newWorld(live *clusters.Live, ps []*predicate, o Options) *world {
+	w := &world{live: live, options: o, keys: taintKeysOf(o.Taints), now: live.ObservedAt}
+	w.nodes = slices.Clone(live.Nodes)
+	slices.SortFunc(w.nodes, func(a, b clusters.Node) int { return strings.Compare(a.Name, b.Name) })
+	w.byName = make(map[string]int32, len(w.nodes))
+	w.facts = make([]nodeFacts, len(w.nodes))
+	for i := range w.nodes {
+		w.byName[w.nodes[i].Name] = int32(i)
+		w.facts[i] = w.nodeFacts(&w.nodes[i])
+	}
+	w.indexTaints()
+	w.indexLabels(ps)
+	w.indexPods()
+	w.revisions = map[string][]*clusters.Revision{}
+	for i := range live.Revisions {
+		r := &live.Revisions[i]
+		w.revisions[r.Owner.UID] = append(w.revisions[r.Owner.UID], r)
+	}
+	w.events = map[string][]*clusters.Event{}
+	for i := range live.Events {
+		e := &live.Events[i]
+		w.events[e.UID] = append(w.events[e.UID], e)
+	}
+	for _, es := range w.events {
+		slices.SortStableFunc(es, func(a, b *clusters.Event) int {
+			return cmp.Or(a.Last.Compare(b.Last), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
+		})
+	}
+	return w
+}
+
+func (w *world) nodeFacts(n *clusters.Node) nodeFacts {
+	var f nodeFacts
+	if _, ok := taintIn(w.keys.leaving, n.Taints); ok || n.Deleting {
+		f |= leaving
+	}
+	if IsVirtual(n) {
+		f |= virtual
+	}
+	if w.within(n.Created) {
+		f |= young
+	}
+	if _, ok := taintIn(w.keys.startup, n.Taints); ok {
+		f |= startupTainted
+	}
+	if r, ok := readyCondition(n); ok && (r.Status != corev1.ConditionTrue || w.stale(r)) {
+		f |= down
+	}
+	return f
+}
+
+// within tells whether t is less than the startup grace ago; a missing time
+// counts as long ago.
+func (w *world) within(t time.Time) bool {
+	return !t.IsZero() && w.now.Sub(t) < w.options.Grace
+}
+
+func (w *world) stale(ready corev1.NodeCondition) bool {
+	return !ready.LastHeartbeatTime.IsZero() && w.now.Sub(ready.LastHeartbeatTime.Time) > heartbeatLimit
+}
+
+func readyCondition(n *clusters.Node) (corev1.NodeCondition, bool) {
+	for _, c := range n.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c, true
+		}
+	}
+	return corev1.NodeCondition{}, false
+}
+
+// indexTaints gives nodes with the same taints the same number.
+func (w *world) indexTaints() {
+	seen := map[string]int32{}
+	w.taintSet = make([]int32, len(w.nodes))
+	var key strings.Builder
+	for i := range w.nodes {
+		key.Reset()
+		for _, t := range w.nodes[i].Taints {
+			key.WriteString(t.Key)
+			key.WriteByte(0)
+			key.WriteString(t.Value)
+			key.WriteByte(0)
+			key.WriteString(string(t.Effect))
+			key.WriteByte(1)
+		}
+		id, ok := seen[key.String()]
+		if !ok {
+			id = int32(len(w.taintSets))
+			seen[key.String()] = id
+			w.taintSets = append(w.taintSets, w.nodes[i].Taints)
+		}
+		w.taintSet[i] = id
+	}
+}
+
+// indexLabels makes a column of every label key that a predicate reads.
+func (w *world) indexLabels(ps []*predicate) {
+	w.columns = map[string]*column{}
+	var keys []string
+	add := func(key string) {
+		if _, ok := w.columns[key]; !ok {
+			w.columns[key] = newColumn(len(w.nodes))
+			keys = append(keys, key)
+		}
+	}
+	for _, p := range ps {
+		for _, s := range p.selector {
+			add(s.key)
+		}
+		for _, t := range p.terms {
+			for _, r := range t.labels {
+				add(r.Key())
+			}
+		}
+	}
+	for i := range w.nodes {
+		for _, k := range keys {
+			if v, ok := w.nodes[i].Labels[k]; ok {
+				w.columns[k].set(i, v)
+			}
+		}
+	}
+}
+
+// indexPods finds each pod's node and owner once.
+func (w *world) indexPods() {
+	pods := w.live.Pods
+	w.podFacts = make([]podFacts, len(pods))
+	w.podNode = make([]int32, len(pods))
+	w.byOwner, w.loose = map[string][]int32{}, map[string][]int32{}
+	judged := make(map[string]bool, len(w.live.DaemonSets))
+	for i := range w.live.DaemonSets {
+		judged[string(w.live.DaemonSets[i].UID)] = true
+	}
+	for i := range pods {
+		p := &pods[i]
+		w.podFacts[i] = podFactsOf(p)
+		w.podNode[i] = -1
+		if at, ok := w.byName[p.Node]; ok {
+			w.podNode[i] = at
+		}
+		if judged[p.Owner.UID] {
+			w.byOwner[p.Owner.UID] = append(w.byOwner[p.Owner.UID], int32(i))
+		} else if p.Owner.UID == "" || p.Owner.Kind == "DaemonSet" {
+			w.loose[p.Namespace] = append(w.loose[p.Namespace], int32(i))
+		}
+	}
+}
