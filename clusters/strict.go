@@ -52,6 +52,7 @@ func (d *document) read(data []byte, into any) {
 	if root == nil {
 		return
 	}
+	d.lines[""] = root.Line
 	d.decode(root, reflect.ValueOf(into).Elem(), nil)
 }
 
@@ -144,9 +145,10 @@ func (d *document) line(path string) int {
 func (d *document) unreadable(n *yaml.Node, at *field.Path, detail string) {
 	if at == nil {
 		d.at(n.Line, detail)
+		clear(d.lines)
 		return
 	}
-	d.at(n.Line, field.Invalid(at, field.OmitValueType{}, detail).Error())
+	d.at(d.line(at.String()), field.Invalid(at, field.OmitValueType{}, detail).Error())
 	d.wrong = append(d.wrong, at.String())
 }
 
@@ -163,11 +165,6 @@ func (d *document) err() error {
 // decode reads a node into a value whose type decides what is accepted. A null
 // leaves it as it is: a key with nothing behind it counts as absent.
 func (d *document) decode(n *yaml.Node, to reflect.Value, at *field.Path) {
-	if at == nil {
-		d.lines[""] = n.Line
-	} else {
-		d.lines[at.String()] = n.Line
-	}
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		d.unreadable(n, at, "anchors and aliases are not accepted here: write the value out")
@@ -198,6 +195,7 @@ func (d *document) object(n *yaml.Node, to reflect.Value, at *field.Path) {
 	d.pairs(n, at, func(key, value *yaml.Node) {
 		child := at.Child(shown(key.Value))
 		if f, ok := fields[key.Value]; ok {
+			d.lines[child.String()] = key.Line
 			d.decode(value, f, child)
 			return
 		}
@@ -213,7 +211,7 @@ func (d *document) pairs(n *yaml.Node, at *field.Path, fn func(key, value *yaml.
 		key, value := n.Content[i], n.Content[i+1]
 		switch line, again := first[key.Value]; {
 		case key.Kind != yaml.ScalarNode || key.Anchor != "" || key.ShortTag() != "!!str" && key.ShortTag() != "!!merge":
-			d.unreadable(key, at, "has a key that is not text, but "+form(key))
+			d.at(key.Line, where(at)+": Invalid value: has a key that is not text, but "+form(key))
 		case again:
 			child := at.Child(shown(key.Value))
 			d.at(key.Line, field.Forbidden(child, fmt.Sprintf("duplicate key, first on line %d", line)).Error())
@@ -224,6 +222,13 @@ func (d *document) pairs(n *yaml.Node, at *field.Path, fn func(key, value *yaml.
 	}
 }
 
+func where(at *field.Path) string {
+	if at == nil {
+		return "the file"
+	}
+	return at.String()
+}
+
 func (d *document) table(n *yaml.Node, to reflect.Value, at *field.Path) {
 	if n.Kind != yaml.MappingNode {
 		d.unreadable(n, at, "must be a mapping, is "+form(n))
@@ -231,8 +236,9 @@ func (d *document) table(n *yaml.Node, to reflect.Value, at *field.Path) {
 	}
 	to.Set(reflect.MakeMap(to.Type()))
 	d.pairs(n, at, func(key, value *yaml.Node) {
-		v := reflect.New(to.Type().Elem()).Elem()
-		d.decode(value, v, at.Key(shown(key.Value)))
+		v, child := reflect.New(to.Type().Elem()).Elem(), at.Key(shown(key.Value))
+		d.lines[child.String()] = key.Line
+		d.decode(value, v, child)
 		to.SetMapIndex(reflect.ValueOf(key.Value), v)
 	})
 }
@@ -247,6 +253,7 @@ func (d *document) list(n *yaml.Node, to reflect.Value, at *field.Path) {
 	}
 	to.Set(reflect.MakeSlice(to.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
+		d.lines[at.Index(i).String()] = item.Line
 		if isNull(item) {
 			d.unreadable(item, at.Index(i), "must not be empty")
 			continue

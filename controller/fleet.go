@@ -1,0 +1,85 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/controller/coverage"
+	"rollcall.dev/rollcall/controller/report"
+	"rollcall.dev/rollcall/render"
+	"rollcall.dev/rollcall/sync/source"
+)
+
+// Progress is told when a cluster is begun and when it is done. It is called
+// from several goroutines at once.
+type Progress interface {
+	Begin(cluster string)
+	Done(cluster string, c report.Cluster)
+}
+
+// Reconcile runs the line for every cluster side by side and waits for all.
+// One that is slow or gone costs its own deadline and nobody else's. At most
+// parallel observations run at once; zero is all.
+func Reconcile(ctx context.Context, l Line, a source.Artifact, cs []clusters.Cluster, parallel int, p Progress) []report.Cluster {
+	if parallel <= 0 {
+		parallel = len(cs)
+	}
+	slots := make(chan struct{}, max(parallel, 1))
+	out := make([]report.Cluster, len(cs))
+	var wg sync.WaitGroup
+	for i, c := range cs {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			p.Begin(c.Name)
+			out[i] = l.Reconcile(ctx, a, c)
+			p.Done(c.Name, out[i])
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// renderFindings are what a cluster's render says of its overlay.
+func renderFindings(c clusters.Cluster, d render.Desired, err error) []report.Finding {
+	var out []report.Finding
+	for i := range d.Warnings {
+		out = append(out, renderFinding(c.Name, d.Overlay, &d.Warnings[i]))
+	}
+	if err != nil {
+		out = append(out, renderFinding(c.Name, d.Overlay, err))
+	}
+	return out
+}
+
+func renderFinding(cluster, overlay string, err error) report.Finding {
+	code, file := "RenderFailed", ""
+	if e, ok := errors.AsType[*render.Error](err); ok {
+		code, file = e.Code, e.File
+	}
+	if errors.Is(err, render.ErrUnmatched) {
+		code = "ClusterUnmatched"
+	}
+	return report.NewFinding(cluster, code, err.Error(), coverage.Cause{Kind: "render", Key: fmt.Sprintf("%s %s %s", overlay, file, code)})
+}
+
+// Declared are the findings of a fleet's own declaration: targets that match
+// no cluster, and Cluster files that are wrong.
+func Declared(f clusters.Fleet, cs []clusters.Cluster) []report.Finding {
+	var out []report.Finding
+	for _, t := range render.UnmatchedTargets(f, cs) {
+		out = append(out, report.NewFinding("", "TargetUnmatched", fmt.Sprintf("target %q matches none of %d clusters", t, len(cs)), coverage.Cause{Kind: "fleet", Key: "target " + t}))
+	}
+	return out
+}
+
+// Clock tells the time: a value at the edge of the loop, so that it can be
+// tested.
+type Clock interface {
+	Now() time.Time
+	Sleep(ctx context.Context, d time.Duration) error
+}

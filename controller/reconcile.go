@@ -1,0 +1,102 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/controller/coverage"
+	"rollcall.dev/rollcall/controller/drift"
+	"rollcall.dev/rollcall/controller/report"
+	"rollcall.dev/rollcall/render"
+	"rollcall.dev/rollcall/sync/source"
+)
+
+// Fetcher reads the world: the commit that a source points to now.
+type Fetcher interface {
+	Fetch(ctx context.Context) (source.Artifact, error)
+}
+
+// Renderer turns a commit's files into what one cluster should have.
+type Renderer interface {
+	Render(ctx context.Context, a source.Artifact, f clusters.Fleet, c clusters.Cluster) (render.Desired, error)
+}
+
+// Observer reads the world: what one cluster has.
+type Observer interface {
+	Observe(ctx context.Context, c clusters.Cluster, w clusters.Want) (clusters.Live, error)
+}
+
+// Line is the straight line's two edges and what it is told.
+type Line struct {
+	Fleet    clusters.Fleet
+	Renderer Renderer
+	Observer Observer
+	Want     clusters.Want
+	Keep     func(coverage.State) bool // which node rows to list
+	Deadline time.Duration             // of one cluster's observation
+}
+
+// Reconcile is the line for one cluster. It returns a report and no error: a
+// cluster that failed is a fact to report, and a failed render does not stop
+// the observation.
+func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Cluster) report.Cluster {
+	ctx, cancel := context.WithTimeout(ctx, l.Deadline)
+	defer cancel()
+	j := report.Judged{Cluster: c, HasSource: !a.Revision.IsZero()}
+
+	desired, err := l.render(ctx, a, c)
+	j.Overlay, j.Components, j.RenderErr = desired.Overlay, desired.Components, err
+	j.Desired = l.wanted(desired.DaemonSets)
+	j.Findings = renderFindings(c, desired, err)
+
+	j.Live, j.ObserveErr = l.Observer.Observe(ctx, c, l.Want)
+	if j.ObserveErr == nil {
+		j.Coverage = coverage.Compute(&j.Live, subjects(j.Desired, j.Live.DaemonSets), l.options(c))
+		j.Drift = drift.Compare(j.Desired, j.Live.DaemonSets)
+	}
+	return report.NewCluster(j, l.Keep)
+}
+
+// render is the first half of the line; without a source it is nothing.
+func (l Line) render(ctx context.Context, a source.Artifact, c clusters.Cluster) (render.Desired, error) {
+	if a.Revision.IsZero() {
+		return render.Desired{}, nil
+	}
+	return l.Renderer.Render(ctx, a, l.Fleet, c)
+}
+
+func (l Line) options(c clusters.Cluster) coverage.Options {
+	return coverage.Options{Grace: c.Policy.StartupGrace, Taints: l.Fleet.Taints}
+}
+
+func (l Line) wanted(all []appsv1.DaemonSet) []appsv1.DaemonSet {
+	var out []appsv1.DaemonSet
+	for i := range all {
+		if l.Want.Matches(&all[i]) {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// subjects pairs what Git wants with what lives, by namespace and name.
+func subjects(desired, live []appsv1.DaemonSet) []coverage.Subject {
+	type key struct{ namespace, name string }
+	at := make(map[key]int, len(live))
+	var out []coverage.Subject
+	for i := range live {
+		at[key{live[i].Namespace, live[i].Name}] = len(out)
+		out = append(out, coverage.Subject{Live: &live[i]})
+	}
+	for i := range desired {
+		if j, ok := at[key{desired[i].Namespace, desired[i].Name}]; ok {
+			out[j].Desired = &desired[i]
+			continue
+		}
+		out = append(out, coverage.Subject{Desired: &desired[i]})
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/controller/coverage"
+	"rollcall.dev/rollcall/controller/drift"
+)
+
+// Judged is all that is known of a cluster after one pass of the line. Where a
+// stage failed its error is set and what it would have given is empty.
+type Judged struct {
+	Cluster    clusters.Cluster
+	Overlay    string
+	Components []string
+	HasSource  bool
+	Desired    []appsv1.DaemonSet
+	RenderErr  error
+	Live       clusters.Live
+	ObserveErr error
+	Coverage   []coverage.DaemonSet
+	Drift      []drift.Object
+	Findings   []Finding // of the render and the cluster's declaration
+}
+
+// NewCluster writes the report of one cluster. keep selects the node rows.
+func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
+	c := Cluster{
+		Name: j.Cluster.Name, Labels: j.Cluster.Labels, Sync: syncOf(j), Observation: observationOf(j),
+		DaemonSets: []DaemonSet{}, Drift: []drift.Object{}, findings: j.Findings,
+	}
+	if j.ObserveErr != nil {
+		c.findings = append(c.findings, observationFinding(c))
+		return c
+	}
+	c.Version, c.Identity = j.Live.Version, cmp.Or(j.Cluster.Identity, j.Live.Identity)
+	c.Nodes = new(len(j.Live.Nodes))
+	c.Drift = append(c.Drift, j.Drift...)
+	c.judged = j.Coverage
+	for i := range j.Coverage {
+		c.DaemonSets = append(c.DaemonSets, daemonSetOf(&j.Coverage[i], j, keep))
+	}
+	c.findings = append(c.findings, findingsOf(c, j)...)
+	return c
+}
+
+func syncOf(j Judged) Sync {
+	s := Sync{Overlay: j.Overlay, Components: j.Components}
+	switch {
+	case !j.HasSource:
+		s.State = SyncNone
+	case j.RenderErr != nil:
+		s.State, s.Error = SyncUnknown, j.RenderErr.Error()
+	case j.ObserveErr != nil:
+		s.State = SyncUnknown
+	case len(j.Drift) > 0:
+		s.State = OutOfSync
+	default:
+		s.State = InSync
+	}
+	return s
+}
+
+func observationOf(j Judged) Observation {
+	if j.ObserveErr == nil {
+		return Observation{State: clusters.Fresh, At: new(j.Live.ObservedAt.UTC())}
+	}
+	o := Observation{State: clusters.Failed, Error: j.ObserveErr.Error()}
+	if e, ok := asObserveError(j.ObserveErr); ok {
+		o.State, o.Stage, o.Error = e.State, e.Stage, e.Err.Error()
+	}
+	return o
+}
+
+func daemonSetOf(d *coverage.DaemonSet, j Judged, keep func(coverage.State) bool) DaemonSet {
+	out := DaemonSet{
+		Namespace: d.Namespace, Name: d.Name, InGit: d.Subject.Desired != nil, Live: d.Subject.Live != nil,
+		Counts: countsOf(d.Counts), Nodes: []Node{}, StrayPods: []Stray{},
+	}
+	out.counts = out.InGit || !j.HasSource
+	if d.Subject.Live != nil {
+		out.Owner = coverage.Owner(d.Subject.Live.ObjectMeta)
+	}
+	if len(d.Outdated) > 0 {
+		out.Outdated = new(sampleOf(d.Outdated))
+	}
+	for _, row := range d.Rows(keep) {
+		out.Nodes = append(out.Nodes, nodeOf(row))
+	}
+	for _, s := range d.Strays {
+		out.StrayPods = append(out.StrayPods, Stray{s.Pod.Name, s.Pod.Node, reasonsOf([]coverage.Reason{s.Reason})})
+	}
+	if d.Rollout != nil {
+		out.Notes = reasonsOf([]coverage.Reason{*d.Rollout})
+	}
+	out.Notes = append(out.Notes, reasonsOf(d.Problems)...)
+	return out
+}
+
+func countsOf(c coverage.Counts) Counts {
+	out := Counts{Nodes: c.Nodes, Intended: c.Intended, ShouldRun: c.ShouldRun, Covered: c.Covered, States: map[string]int{}}
+	if c.UpToDateKnown {
+		out.UpToDate = new(c.UpToDate)
+	}
+	for st, n := range c.States {
+		if n > 0 {
+			out.States[coverage.State(st).String()] = n
+		}
+	}
+	return out
+}
+
+func nodeOf(r coverage.Row) Node {
+	n := Node{
+		Name: r.Node, State: r.State.String(), ShouldRun: r.ShouldRun, ShouldContinueRunning: r.ShouldContinueRunning,
+		Intended: r.Intended, Covered: r.Covered, UpToDate: r.UpToDate, Pods: []Pod{}, Reasons: reasonsOf(r.Reasons),
+	}
+	for _, p := range r.Pods {
+		n.Pods = append(n.Pods, Pod{p.Name, string(p.Phase), p.Ready, !p.Deleting.IsZero(), p.Labels[appsv1.ControllerRevisionHashLabelKey]})
+	}
+	slices.SortFunc(n.Pods, func(a, b Pod) int { return strings.Compare(a.Name, b.Name) })
+	return n
+}
+
+func reasonsOf(rs []coverage.Reason) []Reason {
+	out := []Reason{}
+	for _, r := range rs {
+		out = append(out, Reason{string(r.Code), r.Message})
+	}
+	return out
+}
+
+func sortedClusters(cs []Cluster) []Cluster {
+	out := append([]Cluster{}, cs...)
+	slices.SortFunc(out, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}

@@ -1,0 +1,109 @@
+package report
+
+import "rollcall.dev/rollcall/controller/coverage"
+
+// Severity of a finding.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Info    Severity = "info"
+)
+
+func (s Severity) rank() int {
+	return map[Severity]int{Error: 0, Warning: 1, Info: 2}[s]
+}
+
+// Code is a reason code with what it means and what to do about it.
+type Code struct {
+	Name     string
+	Severity Severity
+	Meaning  string
+	Remedy   string
+}
+
+// Codes is the table of all codes, in the order in which `rollcall why --codes`
+// prints it. A waiting reason or status.reason of the kubelet that is not here
+// passes through in the kubelet's words and is an error.
+var Codes = []Code{
+	{"NodeNameMismatch", Warning, "the template names another node", "remove spec.template.spec.nodeName, or delete the pod that was left behind"},
+	{"NodeSelectorMismatch", Warning, "a nodeSelector pair is not a label of the node", "label the node, or change the nodeSelector"},
+	{"NodeAffinityMismatch", Warning, "no required node affinity term matches the node", "label the node, or change the affinity"},
+	{"AffinityUnparseable", Error, "the API accepts an affinity term that nothing can match", "write an integer where Gt or Lt stands, and check operators and values"},
+	{"UntoleratedTaint", Warning, "a taint of the node is not tolerated by the template", "tolerate the taint, or remove it from the node"},
+	{"VirtualNode", Info, "the node stands for capacity without a machine", "nothing: exclude it by affinity if its waiting pod disturbs"},
+	{"NodeLeaving", Info, "the node is being deleted or drained for deletion", "nothing"},
+	{"NodeNotReady", Error, "the kubelet says that the node is not ready", "look at the node's Ready condition and its kubelet"},
+	{"NodeUnreachable", Error, "the kubelet is not heard from: what runs there is not known", "check the machine, its network and its kubelet"},
+	{"HeartbeatStale", Error, "the node says Ready, and its kubelet has not renewed that for long", "check the machine and the control plane's node controller"},
+	{"NotAttempted", Error, "the node should run a pod and nobody tried to create one", "check that the DaemonSet controller runs: kubectl -n kube-system get lease kube-controller-manager"},
+	{"FailedCreate", Error, "the API server refused to create the pod", "raise the quota, or mend the admission rule that the message names"},
+	{"DeletedAtOnce", Error, "pods are created and somebody else deletes them", "look for a webhook, a NoExecute taint with tolerationSeconds, or an admission that changes the pod's selector"},
+	{"FailedScheduling", Error, "the pod is pinned to the node and does not fit there", "free the resource or port that the message names, or give the pod a priority class"},
+	{"ImagePullBackOff", Error, "the kubelet cannot pull the image", "check the image's name, the registry and the pull secret"},
+	{"CrashLoopBackOff", Error, "a container ends again and again", "read its log: kubectl logs --previous"},
+	{"CreateContainerConfigError", Error, "a ConfigMap, Secret or setting of a container is missing", "create what the message names"},
+	{"ContainerCreating", Warning, "the pod is bound and its containers do not run yet", "look at the pod's events: volumes, network, image"},
+	{"ReadinessProbe", Warning, "a container runs and is not ready", "look at its readiness probe and its log"},
+	{"MinReadySeconds", Info, "the pod is ready, not yet for long enough", "wait"},
+	{"Evicted", Error, "the kubelet evicted the pod", "look at the node's memory and disk pressure"},
+	{"FailedPodBackOff", Warning, "failed pods are deleted and created again with growing delays", "look at why they fail"},
+	{"Completed", Warning, "the daemon pod ended, which a daemon should not", "read its log"},
+	{"Failed", Error, "the pod failed", "look at the pod's status"},
+	{"Terminating", Info, "the pod is being deleted", "wait"},
+	{"StuckTerminating", Warning, "the pod should have been gone long ago", "check the node's kubelet, or the pod's finalizers"},
+	{"RollingUpdate", Info, "a rolling update is under way, within its budget", "wait"},
+	{"RolloutBlocked", Warning, "unavailable nodes use up maxUnavailable, so that the update stands still", "mend or remove the nodes it names, or raise maxUnavailable"},
+	{"SurgeSlotHeld", Warning, "nodes that cannot start the new pod hold the surge slots", "mend the nodes it names; a host port and maxSurge do not go together"},
+	{"WaitingForDelete", Warning, "updateStrategy OnDelete: old pods stay until somebody deletes them", "delete the pods node by node"},
+	{"ExtraPod", Warning, "more pods on a node than a surge explains", "the controller deletes all but one: see whether it runs"},
+	{"ForeignPod", Info, "a pod of another owner matches the selector", "give the two different labels"},
+	{"OrphanPod", Warning, "a pod without this owner matches the selector", "delete it, or let the controller adopt it"},
+	{"NodeGone", Info, "a pod of a node that no longer exists", "the pod garbage collector deletes it within two minutes"},
+	{"StatusStale", Info, "the DaemonSet's own counters disagree with nodes and pods", "believe the nodes and pods; look again in a minute"},
+	{"ControllerStalled", Warning, "the DaemonSet controller has not seen the current generation", "check that the kube-controller-manager runs"},
+	{"NoEligibleNodes", Info, "no node is meant to run the DaemonSet", "check its nodeSelector and affinity, unless that is meant"},
+	{"DaemonSetAbsent", Error, "the DaemonSet is in Git and not in the cluster", "apply it, or take the cluster out of the target"},
+	{"Modified", Warning, "a field of a live object is not as Git says", "apply Git's version, or commit the live one"},
+	{"TierMissing", Info, "an optional resource could not be read, so that some reasons are blank", "grant list on it, or record it: rollcall names it"},
+	{"Unreachable", Error, "the cluster could not be reached", "check the server's address, network and certificate"},
+	{"Denied", Error, "the cluster refused the credential or a permission", "grant get and list on what the message names"},
+	{"ObservationFailed", Error, "the cluster could not be read", "see the message"},
+	{"DuplicateIdentity", Error, "two registrations are one cluster", "remove one, or set identity in a clone's Cluster file"},
+	{"InvalidCluster", Error, "a Cluster file is wrong", "mend the file and field that the message names"},
+	{"ClusterUnmatched", Warning, "no target of the fleet matches the cluster", "add a target, or label the cluster"},
+	{"TargetUnmatched", Warning, "a target of the fleet matches no cluster", "check its names and labels"},
+	{"RenderEmpty", Error, "an overlay renders to nothing, or to no DaemonSet", "check its resources"},
+	{"RenderFailed", Error, "an overlay could not be rendered", "see the message"},
+	{"RemoteReference", Error, "an overlay names something outside the repository", "vendor it, or point the target at a folder rendered elsewhere"},
+	{"UndefinedSubstitution", Error, "a ${cluster.…} or ${fleet.…} has no value", "label the cluster, or write $${cluster. for a literal"},
+	{"NoNamespace", Error, "a namespaced object has no namespace", "set namespace in the kustomization or in the target"},
+	{"PatchMatchesNothing", Warning, "a patch of an overlay matches no object", "check its target's name: it is a regular expression over names before prefixes and suffixes"},
+	{"PatchEmpty", Warning, "a patch of an overlay changes nothing", "remove it"},
+	{"InvalidManifest", Error, "a manifest is not valid", "mend the file and field that the message names"},
+	{"OverBudget", Error, "an overlay is larger than a build may be", "split it"},
+	{"PathNotFound", Error, "a path is not in the repository", "check the path"},
+	{"Unsupported", Error, "an overlay uses what rollcall does not run", "render it elsewhere and point the target at the result"},
+	{"SourceStale", Error, "the source could not be fetched: the last good commit is judged", "see the message"},
+}
+
+// codeOf finds a code, or makes one of the kubelet's own word.
+func codeOf(name string) Code {
+	for _, c := range Codes {
+		if c.Name == name {
+			return c
+		}
+	}
+	return Code{Name: name, Severity: Error, Meaning: "the kubelet's own reason", Remedy: "look at the pod's status and events"}
+}
+
+// severityOf is a code's severity, but a node that is starting or updating is
+// information whatever is awaited there.
+func severityOf(code coverage.Code, state coverage.State) Severity {
+	if state == coverage.Starting || state == coverage.Updating {
+		return Info
+	}
+	return codeOf(string(code)).Severity
+}

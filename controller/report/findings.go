@@ -1,0 +1,188 @@
+package report
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/controller/coverage"
+	"rollcall.dev/rollcall/controller/drift"
+)
+
+// NewFinding makes a finding of a cause that is not a node's or a pod's: of a
+// render, a declaration or an observation.
+func NewFinding(cluster, code, message string, cause coverage.Cause) Finding {
+	c := codeOf(code)
+	return Finding{
+		ID: findingID(cluster, cause), Severity: c.Severity, Cluster: cluster, Code: code, Message: message, Cause: cause,
+		DaemonSets: []string{}, Nodes: sampleOf(nil), Remedy: c.Remedy,
+	}
+}
+
+// findingID holds while the cause does: no duration, counter or pod is in it.
+func findingID(cluster string, c coverage.Cause) string {
+	sum := sha256.Sum256([]byte(cluster + "\x00" + c.Kind + "\x00" + c.Key))
+	return hex.EncodeToString(sum[:8])
+}
+
+// gathering collects what hangs below one cause.
+type gathering struct {
+	finding    Finding
+	counted    bool // at least one DaemonSet that counts
+	daemonSets map[string]bool
+	nodes      map[string]bool
+	since      time.Time
+}
+
+// gather holds the findings of one cluster while they are collected.
+type gather struct {
+	cluster string
+	by      map[coverage.Cause]*gathering
+}
+
+func (g *gather) add(d DaemonSet, r coverage.Reason, severity Severity, nodes ...string) {
+	f := NewFinding(g.cluster, string(r.Code), r.Message, r.Cause)
+	f.Severity = severity
+	at := g.by[r.Cause]
+	if at == nil {
+		at = &gathering{finding: f, daemonSets: map[string]bool{}, nodes: map[string]bool{}, since: r.Since}
+		g.by[r.Cause] = at
+	}
+	// What counts decides the words; among equals the first in order stays.
+	if d.counts && (!at.counted || f.Severity.rank() < at.finding.Severity.rank()) {
+		at.finding = f
+	}
+	at.counted = at.counted || d.counts
+	at.daemonSets[d.Key()] = true
+	for _, n := range nodes {
+		at.nodes[n] = true
+	}
+	if !r.Since.IsZero() && (at.since.IsZero() || r.Since.Before(at.since)) {
+		at.since = r.Since
+	}
+}
+
+// findingsOf groups everything that is wrong in a cluster by its cause.
+func findingsOf(c Cluster, j Judged) []Finding {
+	g := &gather{cluster: c.Name, by: map[coverage.Cause]*gathering{}}
+	for i := range j.Coverage {
+		d, at := &j.Coverage[i], c.DaemonSets[i]
+		for _, row := range d.Rows(coverage.State.Attention) {
+			g.add(at, row.Reasons[0], severityOf(row.Reasons[0].Code, row.State), row.Node)
+		}
+		for _, p := range d.Problems {
+			g.add(at, p, codeOf(string(p.Code)).Severity)
+		}
+		if d.Rollout != nil {
+			g.add(at, *d.Rollout, codeOf(string(d.Rollout.Code)).Severity, d.Outdated...)
+		}
+		for _, s := range d.Strays {
+			g.add(at, s.Reason, codeOf(string(s.Reason.Code)).Severity)
+		}
+	}
+	out := g.findings()
+	for _, o := range j.Drift {
+		if o.State == drift.Modified {
+			out = append(out, modified(c.Name, o)...)
+		}
+	}
+	for _, b := range j.Live.Blanks {
+		out = append(out, NewFinding(c.Name, "TierMissing", fmt.Sprintf("%s could not be read (%s): what depends on them is left blank", b.Resource, b.Reason), coverage.Cause{Kind: "observation", Key: b.Resource}))
+	}
+	return out
+}
+
+func (g *gather) findings() []Finding {
+	var out []Finding
+	for _, at := range g.by {
+		f := at.finding
+		if !at.counted {
+			f.Severity = Info
+		}
+		f.DaemonSets = slices.Sorted(maps.Keys(at.daemonSets))
+		f.Nodes = sampleOf(slices.Sorted(maps.Keys(at.nodes)))
+		if !at.since.IsZero() {
+			f.Since = new(at.since.UTC())
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// modified is one finding for each manager that wrote what differs.
+func modified(cluster string, o drift.Object) []Finding {
+	key := o.Object.Namespace + "/" + o.Object.Name
+	var out []Finding
+	for _, f := range o.Fields {
+		cause := coverage.Cause{Kind: "manager", Key: strings.TrimSpace(key + " " + f.Manager)}
+		message := fmt.Sprintf("%s of %s is %q, Git says %q%s", f.Path, key, f.Live, f.Desired, byWhom(f))
+		if i := slices.IndexFunc(out, func(x Finding) bool { return x.Cause == cause }); i >= 0 {
+			out[i].Message += "; " + message
+			continue
+		}
+		n := NewFinding(cluster, "Modified", message, cause)
+		n.DaemonSets = []string{key}
+		out = append(out, n)
+	}
+	return out
+}
+
+func byWhom(f drift.Field) string {
+	switch {
+	case f.Manager == "":
+		return ""
+	case f.NotAfter == nil:
+		return ", last written by " + f.Manager
+	}
+	return ", last written by " + f.Manager + " not later than " + f.NotAfter.Format(time.RFC3339)
+}
+
+func asObserveError(err error) (*clusters.ObserveError, bool) {
+	return errors.AsType[*clusters.ObserveError](err)
+}
+
+func observationFinding(c Cluster) Finding {
+	code := string(c.Observation.State)
+	if c.Observation.State == clusters.Failed {
+		code = "ObservationFailed"
+	}
+	message := c.Observation.Error
+	if c.Observation.Stage != "" {
+		message = c.Observation.Stage + ": " + message
+	}
+	return NewFinding(c.Name, code, message, coverage.Cause{Kind: "observation", Key: c.Name})
+}
+
+// duplicates finds registrations of one cluster under two names: an error on
+// both, since each would be counted and judged twice.
+func duplicates(cs []Cluster) []Finding {
+	by := map[string][]string{}
+	for _, c := range cs {
+		if c.Identity != "" {
+			by[c.Identity] = append(by[c.Identity], c.Name)
+		}
+	}
+	var out []Finding
+	for _, id := range slices.Sorted(maps.Keys(by)) {
+		if names := by[id]; len(names) > 1 {
+			for _, n := range names {
+				out = append(out, NewFinding(n, "DuplicateIdentity", fmt.Sprintf("clusters %s are one: the UID of kube-system is %s in each", strings.Join(names, " and "), id), coverage.Cause{Kind: "fleet", Key: "identity " + id}))
+			}
+		}
+	}
+	return out
+}
+
+func sortFindings(fs []Finding) {
+	slices.SortStableFunc(fs, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), strings.Compare(a.Cluster, b.Cluster),
+			strings.Compare(a.Code, b.Code), strings.Compare(a.Cause.Kind, b.Cause.Kind), strings.Compare(a.Cause.Key, b.Cause.Key))
+	})
+}

@@ -1,0 +1,82 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"rollcall.dev/rollcall/clusters"
+)
+
+// markdown prints a report for a comment on a pull request: a sentence, a table
+// of clusters, the findings, and the details folded.
+func markdown(r Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### rollcall %s\n\n%s.\n\n", md(r.Fleet), md(totals(r)))
+	if s := r.Source; s != nil {
+		fmt.Fprintf(&b, "Source `%s` at `%s` (%s).\n\n", code(s.URL), short(s.Commit), md(s.Ref))
+	}
+	b.WriteString("| Cluster | Sync | Observed | DaemonSets | Covered | Up to date |\n|---|---|---|--:|--:|--:|\n")
+	for _, c := range r.Clusters {
+		b.WriteString(clusterRow(c))
+	}
+	markdownFindings(&b, r)
+	for _, c := range r.Clusters {
+		markdownDetails(&b, c)
+	}
+	return b.String()
+}
+
+func clusterRow(c Cluster) string {
+	if c.Observation.State != clusters.Fresh {
+		return fmt.Sprintf("| %s | %s | **%s** | ? | ? | ? |\n", md(c.Name), c.Sync.State, c.Observation.State)
+	}
+	var s Summary
+	for _, d := range c.DaemonSets {
+		if d.counts {
+			s.addCounts(d.Counts)
+		}
+	}
+	up := "?"
+	if s.UpToDate != nil {
+		up = fmt.Sprint(*s.UpToDate)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %d | %d/%d | %s |\n", md(c.Name), c.Sync.State, c.Observation.At.Format("2006-01-02 15:04Z"), s.DaemonSets, s.Covered, s.Intended, up)
+}
+
+func markdownFindings(b *strings.Builder, r Report) {
+	b.WriteString("\n| | Finding | Cluster | Cause | Message | Affected |\n|---|---|---|---|---|---|\n")
+	hidden := 0
+	for _, f := range r.Findings {
+		if f.Severity == Info {
+			hidden++
+			continue
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", f.Severity, md(f.Code), md(f.Cluster), md(causeText(f.Cause)), md(f.Message), md(affected(f)))
+	}
+	if hidden > 0 {
+		fmt.Fprintf(b, "\n%s of information not shown.\n", plural(hidden, "finding"))
+	}
+}
+
+func markdownDetails(b *strings.Builder, c Cluster) {
+	var rows strings.Builder
+	for _, d := range c.DaemonSets {
+		for _, g := range groups(d.Nodes) {
+			if d.counts {
+				fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s |\n", md(d.Key()), g.state, md(g.code), md(listed(sampleOf(g.nodes))), md(g.message))
+			}
+		}
+	}
+	if rows.Len() == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n| DaemonSet | State | Reason | Nodes | Message |\n|---|---|---|---|---|\n%s\n</details>\n", md(c.Name), rows.String())
+}
+
+var mdEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "@", "&#64;", "#", `\#`, "://", ":\u200b//")
+
+// md makes text from a cluster inert in Markdown: no table cell, link, mention
+// or HTML of its own.
+func md(s string) string { return mdEscapes.Replace(clean(s)) }
+
+func code(s string) string { return strings.ReplaceAll(clean(s), "`", "'") }
