@@ -245,7 +245,7 @@ func TestParseFleetSchedules(t *testing.T) {
 		t.Fatal("the schedules of this test are not wrong")
 	}
 	at := func(line, path, value string, err error) string {
-		return "f.yaml:" + line + ": " + path + `: Invalid value: "` + value + `": ` + err.Error()
+		return "f.yaml:" + line + ": " + path + `: Invalid value: "` + value + `": ` + bare(err)
 	}
 	cases := map[string]struct{ reason, in, want string }{
 		"Poll":     {"no schedule", sourceHead + "    poll: " + spec + "\n", at("7", "spec.source.poll", spec, badSpec)},
@@ -354,7 +354,7 @@ func TestParseCluster(t *testing.T) {
 
 func TestParseClusterFaults(t *testing.T) {
 	cases := map[string]struct{ reason, in, name, want string }{
-		"Neither":      {"how is it reached?", clusterHead + "  identity: x\n", "c", "c.yaml:5: spec: Required value: one of kubeconfig and recorded"},
+		"Neither":      {"how is it reached?", clusterHead + "  identity: x\n", "c", "c.yaml:4: spec: Required value: one of kubeconfig and recorded"},
 		"Both":         {"which one would count?", clusterHead + "  kubeconfig: {path: k}\n  recorded: d\n", "c", "c.yaml:6: spec.recorded: Forbidden: at most one of kubeconfig and recorded"},
 		"NoPath":       {"which kubeconfig?", clusterHead + "  kubeconfig: {context: k}\n", "c", "c.yaml:5: spec.kubeconfig.path: Required value: a kubeconfig file"},
 		"Secret":       {"not yet", clusterHead + "  kubeconfig: {secretRef: {name: x}, path: k}\n", "c", "c.yaml:5: spec.kubeconfig.secretRef: Forbidden: not supported yet: use path"},

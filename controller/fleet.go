@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
@@ -75,11 +74,4 @@ func Declared(f clusters.Fleet, cs []clusters.Cluster) []report.Finding {
 		out = append(out, report.NewFinding("", "TargetUnmatched", fmt.Sprintf("target %q matches none of %d clusters", t, len(cs)), coverage.Cause{Kind: "fleet", Key: "target " + t}))
 	}
 	return out
-}
-
-// Clock tells the time: a value at the edge of the loop, so that it can be
-// tested.
-type Clock interface {
-	Now() time.Time
-	Sleep(ctx context.Context, d time.Duration) error
 }

@@ -43,8 +43,6 @@ type Line struct {
 // cluster that failed is a fact to report, and a failed render does not stop
 // the observation.
 func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Cluster) report.Cluster {
-	ctx, cancel := context.WithTimeout(ctx, l.Deadline)
-	defer cancel()
 	j := report.Judged{Cluster: c, HasSource: !a.Revision.IsZero()}
 
 	desired, err := l.render(ctx, a, c)
@@ -52,7 +50,7 @@ func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Clust
 	j.Desired = l.wanted(desired.DaemonSets)
 	j.Findings = renderFindings(c, desired, err)
 
-	j.Live, j.ObserveErr = l.Observer.Observe(ctx, c, l.Want)
+	j.Live, j.ObserveErr = l.observe(ctx, c)
 	if j.ObserveErr == nil {
 		j.Coverage = coverage.Compute(&j.Live, subjects(j.Desired, j.Live.DaemonSets), l.options(c))
 		j.Drift = drift.Compare(j.Desired, j.Live.DaemonSets)
@@ -66,6 +64,14 @@ func (l Line) render(ctx context.Context, a source.Artifact, c clusters.Cluster)
 		return render.Desired{}, nil
 	}
 	return l.Renderer.Render(ctx, a, l.Fleet, c)
+}
+
+// observe gives one cluster its own deadline: waiting for the render of others
+// is not taken from it.
+func (l Line) observe(ctx context.Context, c clusters.Cluster) (clusters.Live, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.Deadline)
+	defer cancel()
+	return l.Observer.Observe(ctx, c, l.Want)
 }
 
 func (l Line) options(c clusters.Cluster) coverage.Options {

@@ -144,7 +144,7 @@ func decode[T any](data []byte, take func(*T) error) error {
 	if err := json.Unmarshal(data, o); err != nil {
 		return fmt.Errorf("decoding %T %s: %w", *o, nameOf(data), err)
 	}
-	if name := nameOf(data); name == `""` {
+	if m, ok := any(o).(metav1.Object); ok && m.GetName() == "" {
 		return fmt.Errorf("decoding %T: it has no name", *o)
 	}
 	return take(o)
@@ -213,11 +213,11 @@ func (c *collector) daemonSet(ds *appsv1.DaemonSet) error {
 	return nil
 }
 
-// revision takes a ControllerRevision that may be a DaemonSet's; those of a
-// StatefulSet are not looked into.
+// revision takes a ControllerRevision of a DaemonSet; those of a StatefulSet,
+// and of nobody, are passed over.
 func (c *collector) revision(r *appsv1.ControllerRevision) error {
 	c.sawMeta(r.ObjectMeta)
-	if owner := metav1.GetControllerOf(r); owner != nil && owner.Kind != "DaemonSet" {
+	if owner := metav1.GetControllerOf(r); owner == nil || owner.Kind != "DaemonSet" {
 		return nil
 	}
 	rev, err := clusters.RevisionOf(r)

@@ -101,6 +101,9 @@ func (c *collector) file(ctx context.Context, stdin io.Reader, name string) erro
 		}
 		defer f.Close()
 		in = checked{ctx, f}
+		if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+			in = cancelable{ctx, f} // <(kubectl get …) of a shell
+		}
 	case stdin == nil:
 		return fmt.Errorf("reading %q: there is no standard input", name)
 	default:
@@ -124,12 +127,12 @@ func (c *collector) stream(in io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("unzipping: %w", err)
 		}
-		r = bufio.NewReaderSize(unzipped, 1<<16)
+		in = unzipped
+	} else {
+		in = r
 	}
+	r = bufio.NewReaderSize(&text{in: in}, 1<<16)
 	head, err := r.Peek(sniffed)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return explain(err)
-	}
 	if bom := []byte("\xef\xbb\xbf"); bytes.HasPrefix(head, bom) {
 		if _, err := r.Discard(len(bom)); err != nil {
 			return err
@@ -138,6 +141,9 @@ func (c *collector) stream(in io.Reader) error {
 	}
 	if err := foreign(head); err != nil {
 		return err
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return explain(err)
 	}
 	switch start := bytes.TrimSpace(head); {
 	case len(start) == 0 && len(head) < sniffed-3:
@@ -153,34 +159,45 @@ func (c *collector) stream(in io.Reader) error {
 // foreign tells what a file is that is no dump: what shells, proxies and
 // kubectl itself leave where one was expected.
 func foreign(head []byte) error {
-	text := bytes.TrimSpace(head)
+	start := bytes.TrimSpace(head)
 	switch {
 	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
 		return errors.New("at byte 0: the text is UTF-16, as PowerShell's > writes it: record it with | Out-File -Encoding utf8")
-	case bytes.IndexByte(head, 0) >= 0:
-		return nul(int64(bytes.IndexByte(head, 0)))
-	case bytes.HasPrefix(text, []byte("<")):
-		return fmt.Errorf("line %d: it is HTML or XML, not what kubectl get -o json prints: a proxy or a login page may have answered", lineOf(head, text))
-	case bytes.HasPrefix(text, []byte("[")):
-		return fmt.Errorf("line %d: it is a bare list, not what kubectl get -o json prints", lineOf(head, text))
+	case bytes.HasPrefix(start, []byte("<")):
+		return fmt.Errorf("line %d: it is HTML or XML, not what kubectl get -o json prints: a proxy or a login page may have answered", lineOf(head, start))
+	case bytes.HasPrefix(start, []byte("[")):
+		return fmt.Errorf("line %d: it is a bare list, not what kubectl get -o json prints", lineOf(head, start))
 	}
-	for _, start := range []string{"Error from server", "error: ", "The connection to the server", "Unable to connect to the server"} {
-		if bytes.HasPrefix(text, []byte(start)) {
-			first, _, _ := bytes.Cut(text, []byte("\n"))
+	for _, words := range []string{"Error from server", "error: ", "The connection to the server", "Unable to connect to the server"} {
+		if bytes.HasPrefix(start, []byte(words)) {
+			first, _, _ := bytes.Cut(start, []byte("\n"))
 			const long = 200
-			return fmt.Errorf("line %d: it is kubectl's error message, not a dump: %s", lineOf(head, text), strconv.QuoteToGraphic(string(first[:min(len(first), long)])))
+			return fmt.Errorf("line %d: it is kubectl's error message, not a dump: %s", lineOf(head, start), strconv.QuoteToGraphic(string(first[:min(len(first), long)])))
 		}
 	}
 	return nil
 }
 
-// lineOf returns the line on which the trimmed text starts.
-func lineOf(head, text []byte) int {
-	return 1 + bytes.Count(head[:bytes.Index(head, text)], []byte("\n"))
+// lineOf returns the line on which the text starts.
+func lineOf(head, start []byte) int {
+	return 1 + bytes.Count(head[:bytes.Index(head, start)], []byte("\n"))
 }
 
-func nul(offset int64) error {
-	return fmt.Errorf("at byte %d: there is a NUL byte: the file is damaged or no text", offset)
+var errNUL = errors.New("there is a NUL byte: the file is damaged or no text")
+
+// text reads up to a NUL byte, which no dump has.
+type text struct {
+	in     io.Reader
+	offset int
+}
+
+func (t *text) Read(p []byte) (int, error) {
+	n, err := t.in.Read(p)
+	if i := bytes.IndexByte(p[:n], 0); i >= 0 {
+		n, err = i, fmt.Errorf("at byte %d: %w", t.offset+i, errNUL)
+	}
+	t.offset += n
+	return n, err
 }
 
 // explain words how a file ends that was not written to its end.

@@ -29,15 +29,14 @@ func (c *collector) json(r io.Reader) error {
 	}
 }
 
-// jsonFault adds to an error where it is. The decoder has read up to what it
-// does not understand.
+// jsonFault adds to an error where it is: the end of what was understood.
 func jsonFault(dec *json.Decoder, err error) error {
 	at := dec.InputOffset()
-	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
-		if strings.HasPrefix(s.Error(), `invalid character '\x00'`) {
-			return nul(max(s.Offset-1, 0))
-		}
-		return fmt.Errorf("at byte %d: not JSON: %w", s.Offset, err)
+	if errors.Is(err, errNUL) {
+		return err
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("after byte %d: not JSON: %w", at, err)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("after byte %d: the JSON ends in the middle: record it again", at)

@@ -16,9 +16,7 @@ import (
 // lines reads a YAML stream line by line.
 type lines struct {
 	r      *bufio.Reader
-	number int   // of the line that was read last
-	offset int64 // where it starts
-	next   int64
+	number int    // of the line that was read last
 	back   []byte // a line that was put back
 }
 
@@ -36,10 +34,6 @@ func (l *lines) read() ([]byte, error) {
 		return nil, err
 	}
 	l.number++
-	l.offset, l.next = l.next, l.next+int64(len(line))
-	if i := bytes.IndexByte(line, 0); i >= 0 {
-		return nil, nul(l.offset + int64(i))
-	}
 	return line, nil
 }
 

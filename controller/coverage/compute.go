@@ -51,9 +51,11 @@ type set struct {
 
 	flags  []flags
 	state  []State
-	start  []int32 // pods of node i are sorted[start[i]:start[i+1]]
-	sorted []int32 // its visible pods, by node
-	gone   []int32 // pods whose node is not there
+	start  []int32    // pods of node i are sorted[start[i]:start[i+1]]
+	sorted []int32    // its visible pods, by node
+	facts  []podFacts // of sorted
+	gone   []int32    // pods whose node is not there
+	freed  []int32    // pods that its selector no longer matches
 }
 
 func (w *world) compute(s Subject, liveP, wantP *predicate) DaemonSet {
@@ -125,11 +127,15 @@ func (s *set) groupPods() {
 	s.start = make([]int32, n+1)
 	var owned []int32
 	if s.subject.Live != nil {
-		owned = s.w.byOwner[string(s.ds.UID)]
+		owned = s.w.owned[string(s.ds.UID)]
 	}
 	mine := make([]int32, 0, len(owned))
 	for _, i := range owned {
-		if !s.w.podFacts[i].has(visible) || !s.selector.Matches(labels.Set(s.w.live.Pods[i].Labels)) {
+		if !s.w.podFacts[i].has(visible) {
+			continue
+		}
+		if !s.selector.Matches(labels.Set(s.w.live.Pods[i].Labels)) {
+			s.freed = append(s.freed, i)
 			continue
 		}
 		if s.w.podNode[i] < 0 {
@@ -142,11 +148,14 @@ func (s *set) groupPods() {
 	for i := range n {
 		s.start[i+1] += s.start[i]
 	}
-	s.sorted = make([]int32, len(mine))
+	s.sorted, s.facts = make([]int32, len(mine)), make([]podFacts, len(mine))
 	next := slices.Clone(s.start)
 	for _, i := range mine {
 		at := s.w.podNode[i]
-		s.sorted[next[at]] = i
+		s.sorted[next[at]], s.facts[next[at]] = i, s.w.podFacts[i]
+		if s.isCurrent(&s.w.live.Pods[i]) {
+			s.facts[next[at]] |= latest
+		}
 		next[at]++
 	}
 }
@@ -158,7 +167,7 @@ func (s *set) plan() []podSummary {
 	sums := make([]podSummary, len(s.w.nodes))
 	wanted := 0
 	for i := range sums {
-		sums[i] = s.summarise(s.podsOn(i))
+		sums[i] = s.summarise(i)
 		if s.flags[i].has(shouldRun) {
 			wanted++
 		}
@@ -166,7 +175,7 @@ func (s *set) plan() []podSummary {
 	s.surge = surges(s.ds, wanted)
 	for i := range sums {
 		if s.surge && len(s.podsOn(i)) > 1 {
-			sums[i] = s.summarise(s.podsOn(i))
+			sums[i] = s.summarise(i)
 		}
 		if (sums[i].present || s.flags[i].has(shouldRun)) && !sums[i].settled {
 			s.busy++

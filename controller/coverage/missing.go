@@ -52,7 +52,7 @@ func (s *set) lastEvent(reason string) *clusters.Event {
 // another node says nothing about this one.
 func (s *set) vanished(node string) (int, *clusters.Event) {
 	present, removed := map[string]bool{}, map[string]bool{}
-	for _, i := range s.w.byOwner[string(s.ds.UID)] {
+	for _, i := range s.w.owned[string(s.ds.UID)] {
 		present[s.w.live.Pods[i].Name] = true
 	}
 	own := s.w.events[string(s.ds.UID)]

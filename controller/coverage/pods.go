@@ -15,9 +15,9 @@ const (
 	visible podFacts = 1 << iota // not both terminal and being deleted (rule P3)
 	alive                        // neither terminal nor being deleted
 	ready
-	failing  // a container waits on an error
-	started  // past Pending
-	terminal // Failed or Succeeded
+	failing // a container waits on an error
+	started // past Pending
+	latest  // of the current revision; known once the pod's DaemonSet is judged
 )
 
 func (p podFacts) has(x podFacts) bool { return p&x != 0 }
@@ -26,9 +26,6 @@ func podFactsOf(p *clusters.Pod) podFacts {
 	var f podFacts
 	over := p.Phase == corev1.PodFailed || p.Phase == corev1.PodSucceeded
 	deleting := !p.Deleting.IsZero()
-	if over {
-		f |= terminal
-	}
 	if !over || !deleting {
 		f |= visible
 	}
@@ -85,12 +82,12 @@ type podSummary struct {
 	outdated  bool // a pod here is of an older revision
 }
 
-func (s *set) summarise(pods []int32) podSummary {
+func (s *set) summarise(node int) podSummary {
 	sum := podSummary{onlyWait: true}
 	living, undeleted, old, current := 0, 0, 0, 0
 	steady := false
-	for _, i := range pods {
-		f, p := s.w.podFacts[i], &s.w.live.Pods[i]
+	for at := s.start[node]; at < s.start[node+1]; at++ {
+		f, p := s.facts[at], &s.w.live.Pods[s.sorted[at]]
 		sum.present = true
 		sum.failing = sum.failing || f.has(failing)
 		sum.onlyWait = sum.onlyWait && !f.has(started)
@@ -100,7 +97,7 @@ func (s *set) summarise(pods []int32) podSummary {
 			undeleted++
 			steady = isAvailable
 		}
-		isCurrent := s.isCurrent(p)
+		isCurrent := f.has(latest)
 		sum.outdated = sum.outdated || s.current != nil && !isCurrent
 		switch {
 		case !f.has(alive):

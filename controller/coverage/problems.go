@@ -3,7 +3,6 @@ package coverage
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,14 +86,15 @@ func (s *set) counters() counters {
 			continue
 		}
 		c.current++
-		first := s.first(pods)
+		at := s.first(i)
+		first := &s.w.live.Pods[s.sorted[at]]
 		if first.Ready {
 			c.ready++
 		}
 		if available(first, s.minReady, s.w.now) {
 			c.available++
 		}
-		if s.isUpdated(first) {
+		if s.facts[at].has(latest) || s.sameGeneration(first) {
 			c.updated++
 		}
 	}
@@ -104,12 +104,15 @@ func (s *set) counters() counters {
 
 // first is the pod that upstream looks at: bound before unbound, then older,
 // then the smaller name (rule M8).
-func (s *set) first(pods []int32) *clusters.Pod {
-	i := slices.MinFunc(pods, func(a, b int32) int {
-		p, q := &s.w.live.Pods[a], &s.w.live.Pods[b]
-		return cmp.Or(-boolCompare(p.Bound, q.Bound), p.Created.Compare(q.Created), strings.Compare(p.Name, q.Name))
-	})
-	return &s.w.live.Pods[i]
+func (s *set) first(node int) int32 {
+	best := s.start[node]
+	for at := best + 1; at < s.start[node+1]; at++ {
+		p, q := &s.w.live.Pods[s.sorted[at]], &s.w.live.Pods[s.sorted[best]]
+		if cmp.Or(-boolCompare(p.Bound, q.Bound), p.Created.Compare(q.Created), strings.Compare(p.Name, q.Name)) < 0 {
+			best = at
+		}
+	}
+	return best
 }
 
 func boolCompare(a, b bool) int {
@@ -122,11 +125,9 @@ func boolCompare(a, b bool) int {
 	return -1
 }
 
-// isUpdated is upstream's rule U1, which also trusts the template generation.
-func (s *set) isUpdated(p *clusters.Pod) bool {
-	if s.isCurrent(p) {
-		return true
-	}
+// sameGeneration is the second clause of upstream's rule U1: a pod with the
+// DaemonSet's template generation counts as updated whatever its hash.
+func (s *set) sameGeneration(p *clusters.Pod) bool {
 	generation, err := strconv.ParseInt(s.ds.Annotations["deprecated.daemonset.template.generation"], 10, 64)
 	return err == nil && p.Labels[generationLabel] == strconv.FormatInt(generation, 10)
 }

@@ -32,13 +32,12 @@ func (s *set) rollout() (outdated []string, why *Reason) {
 
 // lags tells whether a node runs an older revision only.
 func (s *set) lags(i int) bool {
-	pods := s.podsOn(i)
-	for _, p := range pods {
-		if s.isCurrent(&s.w.live.Pods[p]) {
+	for _, f := range s.facts[s.start[i]:s.start[i+1]] {
+		if f.has(latest) {
 			return false
 		}
 	}
-	return len(pods) > 0
+	return s.start[i] < s.start[i+1]
 }
 
 // hold is what keeps a rollout from going on, nil when nothing does.

@@ -24,10 +24,8 @@ func (s *set) strays() []Stray {
 	if s.subject.Live == nil || s.selector.Empty() {
 		return out
 	}
-	for _, i := range s.w.byOwner[string(s.ds.UID)] {
-		if p := &s.w.live.Pods[i]; s.w.podFacts[i].has(visible) && !s.selector.Matches(labels.Set(p.Labels)) {
-			out = append(out, Stray{p, because(OrphanPod, "owned by the DaemonSet, but its labels no longer match the selector: the controller will release it", s.pods(OrphanPod))})
-		}
+	for _, i := range s.freed {
+		out = append(out, Stray{&s.w.live.Pods[i], because(OrphanPod, "owned by the DaemonSet, but its labels no longer match the selector: the controller will release it", s.pods(OrphanPod))})
 	}
 	for _, i := range s.w.loose[s.ds.Namespace] {
 		p := &s.w.live.Pods[i]

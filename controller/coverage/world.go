@@ -26,7 +26,7 @@ type world struct {
 	columns   map[string]*column
 	podFacts  []podFacts         // as live.Pods
 	podNode   []int32            // target node, -1 when there is none
-	byOwner   map[string][]int32 // pods by the UID of their controller
+	owned     map[string][]int32 // pods by the UID of the DaemonSet that controls them
 	loose     map[string][]int32 // by namespace: pods of no DaemonSet judged here
 	revisions map[string][]*clusters.Revision
 	events    map[string][]*clusters.Event // by UID of what they are about
@@ -176,11 +176,12 @@ func (w *world) indexPods() {
 	pods := w.live.Pods
 	w.podFacts = make([]podFacts, len(pods))
 	w.podNode = make([]int32, len(pods))
-	w.byOwner, w.loose = map[string][]int32{}, map[string][]int32{}
-	judged := make(map[string]bool, len(w.live.DaemonSets))
+	w.owned, w.loose = map[string][]int32{}, map[string][]int32{}
+	at := make(map[string]int, len(w.live.DaemonSets))
 	for i := range w.live.DaemonSets {
-		judged[string(w.live.DaemonSets[i].UID)] = true
+		at[string(w.live.DaemonSets[i].UID)] = i
 	}
+	owned := make([][]int32, len(w.live.DaemonSets))
 	for i := range pods {
 		p := &pods[i]
 		w.podFacts[i] = podFactsOf(p)
@@ -188,10 +189,13 @@ func (w *world) indexPods() {
 		if at, ok := w.byName[p.Node]; ok {
 			w.podNode[i] = at
 		}
-		if judged[p.Owner.UID] {
-			w.byOwner[p.Owner.UID] = append(w.byOwner[p.Owner.UID], int32(i))
+		if ds, ok := at[p.Owner.UID]; ok {
+			owned[ds] = append(owned[ds], int32(i))
 		} else if p.Owner.UID == "" || p.Owner.Kind == "DaemonSet" {
 			w.loose[p.Namespace] = append(w.loose[p.Namespace], int32(i))
 		}
+	}
+	for uid, ds := range at {
+		w.owned[uid] = owned[ds]
 	}
 }

@@ -49,6 +49,17 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	return c
 }
 
+// Invalid is the report of a cluster whose declaration is wrong: nothing of it
+// is known.
+func Invalid(name, file string, err error) Cluster {
+	c := Cluster{
+		Name: name, Sync: Sync{State: SyncUnknown}, DaemonSets: []DaemonSet{}, Drift: []drift.Object{},
+		Observation: Observation{State: clusters.Failed, Stage: "reading its declaration", Error: err.Error()},
+	}
+	c.findings = []Finding{NewFinding(name, "InvalidCluster", err.Error(), coverage.Cause{Kind: "fleet", Key: file})}
+	return c
+}
+
 func syncOf(j Judged) Sync {
 	s := Sync{Overlay: j.Overlay, Components: j.Components}
 	switch {

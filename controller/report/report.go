@@ -224,10 +224,19 @@ func New(fleet string, at time.Time, rev source.Revision, nodesListed string, cs
 	return r
 }
 
+// Failed tells whether the cluster could not be read or rendered.
+func (c Cluster) Failed() bool {
+	return c.Observation.State != clusters.Fresh || c.Sync.Error != ""
+}
+
+// Judged is the coverage that the cluster's report was written from, for verbs
+// that tell more of it.
+func (c Cluster) Judged() []coverage.DaemonSet { return c.judged }
+
 func (r *Report) add(c *Cluster) {
 	r.Summary.Clusters++
 	r.Findings = append(r.Findings, c.findings...)
-	if c.Observation.State != clusters.Fresh || c.Sync.Error != "" {
+	if c.Failed() {
 		r.Complete = false
 	}
 	if c.Observation.State != clusters.Fresh {
@@ -269,7 +278,7 @@ func (s *Severities) add(v Severity) {
 	}
 }
 
-// Worst tells whether a finding is at or above a severity.
-func (s Severities) Worst(at Severity) bool {
+// AtLeast tells whether a finding is at or above a severity.
+func (s Severities) AtLeast(at Severity) bool {
 	return s.Error > 0 || at != Error && s.Warning > 0 || at == Info && s.Info > 0
 }

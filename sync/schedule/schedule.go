@@ -1,225 +1,211 @@
-// Package schedule turns cron text into times. It knows robfig/cron and no
-// clock: every question is asked with a time.
+// Package schedule says when something is due: five-field cron, @descriptors
+// and @every, each in a time zone, with every spec that cannot work refused
+// when it is read. It does not know what is scheduled, nor what time it is.
 //
 // # Daylight saving
 //
-// The default zone is UTC, which has none. In a zone that has, a run at a time
-// that the spring change leaves out is skipped that day, and a run at a time
-// that the autumn change repeats happens twice; Upcoming says so.
+// The default zone is UTC, which has none. In a zone that has it, a schedule
+// whose hour field is not * goes by the clock on the wall:
+//
+//   - a time that the clock jumps over is skipped that day and not made up
+//     for: 02:30 in New York on the day that daylight saving begins;
+//   - a time that the clock shows twice is due twice: 01:30 there on the day
+//     that it ends. The second is marked Doubled, so that nobody is told twice.
+//
+// A schedule of every hour, and @every, keep their real interval through both
+// and are never marked. Upcoming shows all of this before it happens.
 package schedule
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones must be known on machines that have no zoneinfo
+	_ "time/tzdata" // zones are known on machines and in images without them
 
 	"github.com/robfig/cron/v3"
 )
 
-// Minimum is the shortest period of an @every.
+// Minimum is the least interval that @every accepts: below it every cluster
+// would be asked without a pause.
 const Minimum = 10 * time.Second
 
-// Schedule is when something happens. The zero Schedule is never.
+// starBit is how cron marks a field that was written * or ?.
+const starBit = 1 << 63
+
+// Schedule is a validated spec in its zone. The zero Schedule is never due.
 type Schedule struct {
-	spec     string
-	zone     *time.Location
-	schedule cron.Schedule
-	warnings []string
+	text string         // as written
+	rest string         // without CRON_TZ, blanks made single
+	zone *time.Location // never time.Local
+	plan cron.Schedule
 }
 
-var prefix = regexp.MustCompile(`^(CRON_TZ|TZ)=`)
-
-// Parse reads a cron text: five fields, a descriptor such as @hourly, or
-// @every with a duration; CRON_TZ=Zone before it overrides timeZone, which is
-// UTC when empty. A text that would never fire is an error.
+// Parse reads a spec such as "*/5 * * * *", "@daily" or "@every 1m". timeZone
+// is an IANA name, UTC when empty; CRON_TZ=Zone before the spec overrides it.
+// A spec that would never be due, or too often, is an error.
 func Parse(spec, timeZone string) (Schedule, error) {
-	zone, text, err := zoned(spec, timeZone)
+	s, err := parse(spec, timeZone)
 	if err != nil {
-		return Schedule{}, err
+		return Schedule{}, fmt.Errorf("parsing schedule %q: %w", spec, err)
 	}
-	if err := refused(text); err != nil {
-		return Schedule{}, err
-	}
-	parsed, err := parse(text)
-	if err != nil {
-		return Schedule{}, fmt.Errorf("cron text %q: %s", spec, strings.TrimSpace(err.Error()))
-	}
-	if s, ok := parsed.(*cron.SpecSchedule); ok {
-		s.Location = zone
-	}
-	s := Schedule{spec: spec, zone: zone, schedule: parsed}
-	if s.Next(reference).IsZero() {
-		return Schedule{}, fmt.Errorf("cron text %q never fires: no such day in any of the next five years", spec)
-	}
-	s.warnings = s.warn(text)
 	return s, nil
 }
 
-// reference is any instant: whether a text ever fires does not depend on it.
-var reference = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// zoned takes the zone off a cron text.
-func zoned(spec, timeZone string) (*time.Location, string, error) {
-	text := strings.TrimSpace(spec)
-	if text == "" {
-		return nil, "", fmt.Errorf("cron text is empty: write five fields such as \"*/5 * * * *\", or \"@every 1m\"")
+func parse(spec, timeZone string) (Schedule, error) {
+	zone, rest, err := splitZone(spec, timeZone)
+	if err != nil {
+		return Schedule{}, err
 	}
-	if m := prefix.FindString(text); m != "" {
-		name, rest, found := strings.Cut(text[len(m):], " ")
-		if m == "TZ=" || !found || name == "" || strings.TrimSpace(rest) == "" {
-			return nil, "", fmt.Errorf("cron text %q: write the zone as CRON_TZ=Area/City before the five fields, or set timeZone", spec)
-		}
-		timeZone, text = name, strings.TrimSpace(rest)
+	loc, err := location(zone)
+	if err != nil {
+		return Schedule{}, err
 	}
-	if timeZone == "" {
-		timeZone = "UTC"
+	if err := check(rest); err != nil {
+		return Schedule{}, err
 	}
-	zone, err := time.LoadLocation(timeZone)
-	if err != nil || timeZone == "Local" {
-		return nil, "", fmt.Errorf("cron text %q: time zone %q is not known: use a name such as Europe/Berlin", spec, timeZone)
+	plan, err := parseCron(rest)
+	if err != nil {
+		return Schedule{}, explain(err)
 	}
-	return zone, text, nil
+	if p, ok := plan.(*cron.SpecSchedule); ok {
+		p.Location = loc
+	}
+	if plan.Next(reference()).IsZero() {
+		return Schedule{}, errors.New("it is never due: no such day comes within five years; correct the day or the month")
+	}
+	return Schedule{text: spec, rest: rest, zone: loc, plan: plan}, nil
 }
 
-// refused finds what the parser takes, or refuses without saying why.
-func refused(text string) error {
-	if text == "@reboot" {
-		return fmt.Errorf("cron text %q: there is no boot to wait for: use @hourly, @daily or \"@every 1m\"", text)
+// Next returns when the schedule is first due after t, in the schedule's zone,
+// or the zero time when that is more than five years away.
+func (s Schedule) Next(t time.Time) time.Time {
+	if s.plan == nil {
+		return time.Time{}
 	}
-	if every, ok := strings.CutPrefix(text, "@every "); ok {
-		d, err := time.ParseDuration(strings.TrimSpace(every))
-		if err != nil {
-			return fmt.Errorf("cron text %q: %q is not a duration: write \"@every 1m30s\"", text, every)
-		}
-		if d < Minimum {
-			return fmt.Errorf("cron text %q: the period is below the minimum of %s", text, Minimum)
-		}
-		return nil
+	return s.plan.Next(t.In(s.zone))
+}
+
+// String returns the spec as it was written.
+func (s Schedule) String() string { return s.text }
+
+// reference is a moment from which any day of the calendar, 29 February too,
+// comes within five years. Whether a spec is ever due must not depend on when
+// it is read.
+func reference() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// splitZone takes CRON_TZ=Zone off a spec. The parser would do it too, but
+// panics where nothing follows the zone.
+func splitZone(spec, timeZone string) (zone, rest string, err error) {
+	fields := strings.Fields(spec)
+	if len(fields) == 0 {
+		return "", "", errors.New(`it is empty; write five fields such as "*/5 * * * *", or "@every 1m"`)
 	}
-	if n := len(strings.Fields(text)); !strings.HasPrefix(text, "@") && n != 5 {
-		return fmt.Errorf("cron text %q: expected 5 fields (minute hour day month weekday), found %d", text, n)
+	zone = timeZone
+	if name, ok := strings.CutPrefix(fields[0], "CRON_TZ="); ok {
+		if name == "" || len(fields) == 1 {
+			return "", "", errors.New(`CRON_TZ needs a zone, a blank and a spec, such as "CRON_TZ=Europe/Berlin 0 3 * * *"`)
+		}
+		zone, fields = name, fields[1:]
+	}
+	for _, f := range fields {
+		if strings.HasPrefix(f, "TZ=") || strings.HasPrefix(f, "CRON_TZ=") {
+			return "", "", fmt.Errorf("%s is not accepted here; set timeZone, or begin the spec with one CRON_TZ=Zone", f[:strings.Index(f, "=")+1])
+		}
+	}
+	return zone, strings.Join(fields, " "), nil
+}
+
+// location finds a zone. Local is refused: the same file would mean something
+// else on the next machine.
+func location(zone string) (*time.Location, error) {
+	if zone == "" || zone == "UTC" {
+		return time.UTC, nil
+	}
+	loc, err := time.LoadLocation(zone)
+	if err != nil || loc == time.Local {
+		return nil, fmt.Errorf("%q is not a time zone; write an IANA name such as Europe/Berlin, or UTC", zone)
+	}
+	return loc, nil
+}
+
+// check refuses what the parser accepts and should not, and what it refuses in
+// words that help nobody.
+func check(rest string) error {
+	if strings.HasPrefix(rest, "@") {
+		return checkDescriptor(rest)
+	}
+	fields := strings.Fields(rest)
+	if n := len(fields); n != 5 {
+		hint := "write minute, hour, day of month, month and day of week"
+		if n == 6 {
+			hint = "there are no seconds here: leave out the first field, or use @every 30s"
+		}
+		return fmt.Errorf("expected exactly 5 fields, found %d; %s", n, hint)
+	}
+	for i, f := range fields {
+		if strings.Trim(f, ",") == "" {
+			return fmt.Errorf("the %s field %q lists nothing; write * or a number", fieldNames[i], f)
+		}
 	}
 	return nil
 }
 
-// parse guards against the parser's panics.
-func parse(text string) (s cron.Schedule, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("cannot be parsed: %v", r)
-		}
-	}()
-	s, err = cron.ParseStandard(text)
-	if err != nil && strings.Contains(err.Error(), "above maximum (6)") {
-		err = fmt.Errorf("%w (Sunday is 0)", err)
+func checkDescriptor(rest string) error {
+	if rest == "@reboot" {
+		return errors.New("@reboot has no meaning here: rollcall looks once when it starts anyway; write a time or @every 1m")
 	}
-	return s, err
-}
-
-// Next is the first run after t, in the schedule's zone; the zero time when
-// there is none.
-func (s Schedule) Next(t time.Time) time.Time {
-	if s.schedule == nil {
-		return time.Time{}
-	}
-	next := s.schedule.Next(t.In(s.zone))
-	if next.IsZero() {
-		return next
-	}
-	return next.In(s.zone)
-}
-
-// String is the cron text as written.
-func (s Schedule) String() string { return s.spec }
-
-// Warnings are about texts that are valid and probably not what was meant.
-func (s Schedule) Warnings() []string { return s.warnings }
-
-const farAway = 366 * 24 * time.Hour
-
-func (s Schedule) warn(text string) []string {
-	var out []string
-	if next := s.Next(reference); next.Sub(reference) > farAway {
-		out = append(out, fmt.Sprintf("cron text %q fires less than once a year", s.spec))
-	}
-	limits := []int{60, 24, 31, 12, 7}
-	for i, field := range strings.Fields(text) {
-		_, step, ok := strings.Cut(field, "*/")
-		if n, err := strconv.Atoi(step); ok && err == nil && i < len(limits) && n >= limits[i] {
-			out = append(out, fmt.Sprintf("cron text %q: the step %s is as long as its range, so that it means its first value", s.spec, field))
-		}
-	}
-	return out
-}
-
-// Run is a time at which a schedule fires, or would but for daylight saving.
-type Run struct {
-	At      time.Time
-	Skipped bool   // the clock leaves this time out; At is the instant of the change
-	Doubled bool   // the clock shows this time twice; this is the second
-	Note    string // why
-}
-
-// Upcoming lists the next n runs after from, with those that daylight saving
-// skips or doubles.
-func (s Schedule) Upcoming(from time.Time, n int) []Run {
-	var out []Run
-	shadow := s.wall()
-	last := from
-	for t := s.Next(from); !t.IsZero() && len(out) < n; t = s.Next(t) {
-		out = append(out, s.skipped(shadow, last, t)...)
-		out = append(out, s.run(t))
-		last = t
-	}
-	return out[:min(n, len(out))]
-}
-
-func (s Schedule) run(t time.Time) Run {
-	r := Run{At: t}
-	earlier := t.Add(-time.Hour)
-	if _, every := s.schedule.(cron.ConstantDelaySchedule); !every && sameWall(earlier, t) {
-		r.Doubled = true
-		r.Note = fmt.Sprintf("doubled: %s is twice on %s in %s", t.Format("15:04"), t.Format(time.DateOnly), s.zone)
-	}
-	return r
-}
-
-func sameWall(a, b time.Time) bool {
-	return a.Format("2006-01-02 15:04") == b.Format("2006-01-02 15:04")
-}
-
-// wall is the same schedule on a clock without changes.
-func (s Schedule) wall() cron.Schedule {
-	spec, ok := s.schedule.(*cron.SpecSchedule)
+	text, ok := strings.CutPrefix(rest, "@every ")
 	if !ok {
 		return nil
 	}
-	plain := *spec
-	plain.Location = time.UTC
-	return &plain
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf(`%q is not a duration; write such as "@every 1m" or "@every 1h30m"`, text)
+	}
+	if d < Minimum {
+		return fmt.Errorf("@every %s is too often; the shortest interval is %s", text, Minimum)
+	}
+	return nil
 }
 
-// skipped finds runs between two real ones whose wall time does not exist.
-func (s Schedule) skipped(shadow cron.Schedule, from, to time.Time) []Run {
-	if shadow == nil {
-		return nil
-	}
-	var out []Run
-	end := onWall(to)
-	for w := shadow.Next(onWall(from.In(s.zone))); !w.IsZero() && w.Before(end); w = shadow.Next(w) {
-		real := time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), 0, 0, s.zone)
-		if onWall(real).Equal(w) {
-			continue
+// parseCron calls cron's parser. It has panicked on texts that nobody foresaw,
+// and a fleet file must not end the process.
+func parseCron(rest string) (plan cron.Schedule, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			plan, err = nil, fmt.Errorf("the text cannot be understood (%v)", r)
 		}
-		out = append(out, Run{At: real, Skipped: true, Note: fmt.Sprintf("skipped: %s does not exist on %s in %s", w.Format("15:04"), w.Format(time.DateOnly), s.zone)})
-	}
-	return out
+	}()
+	return cron.ParseStandard(rest)
 }
 
-// onWall reads a time's clock face as if it were UTC.
-func onWall(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC)
+// fieldNames are the five fields in order.
+var fieldNames = []string{"minute", "hour", "day of month", "month", "day of week"}
+
+// remedies are what to say after an error of cron's parser that contains text.
+var remedies = []struct{ text, remedy string }{
+	{"above maximum (59)", "minutes run from 0 to 59"},
+	{"above maximum (23)", "hours run from 0 to 23; midnight is 0"},
+	{"above maximum (31)", "days run from 1 to 31"},
+	{"above maximum (12)", "months run from 1 to 12"},
+	{"above maximum (6)", "days of the week run from 0 to 6; Sunday is 0, not 7"},
+	{"below minimum (1)", "days and months begin at 1"},
+	{"beyond end of range", "write the smaller number first, or two ranges with a comma"},
+	{"failed to parse int", "write numbers, or names of three letters in the month and day of week fields; L, W and # are not known"},
+	{"negative number", "write a positive number"},
+	{"unrecognized descriptor", "known are @yearly, @monthly, @weekly, @daily, @hourly and @every DURATION"},
+	{"should be a positive number", "the number after / is at least 1"},
+	{"too many hyphens", "write a range as FROM-TO"},
+	{"too many slashes", "write a step as RANGE/STEP"},
+}
+
+// explain adds the remedy to an error of cron's parser.
+func explain(err error) error {
+	for _, r := range remedies {
+		if strings.Contains(err.Error(), r.text) {
+			return fmt.Errorf("%w; %s", err, r.remedy)
+		}
+	}
+	return err
 }

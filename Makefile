@@ -1,0 +1,45 @@
+# rollcall. `make` lists what there is to do.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+KUBE := clusters/kubetest/kube
+BENCH := clusters/kubetest/bench
+FUZZTIME ?= 30s
+FUZZ := ./clusters:FuzzParseFleet ./render:FuzzScan ./controller/coverage:FuzzCompute
+B ?= coverage
+
+.PHONY: help build demo test check bench fuzz kube golden needs
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## compile bin/rollcall
+	go build -o bin/ ./cmd/rollcall
+
+demo: build ## judge the recorded fleet of examples/ and print its report
+	@bash examples/demo.sh bin/rollcall bin/demo
+
+test: needs kube ## race tests, real control planes included
+	go test -race -shuffle=on -timeout 20m ./...
+
+check: ## format, vet, lint, layout, tidy
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); test -z "$$files" || { echo "not formatted (gofmt -w):" $$files; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+	go test -count=1 -run 'TestLayout' ./cmd/rollcall
+	go mod tidy -diff
+
+bench: ## compare with upstream in one run: make bench B=coverage
+	cd $(BENCH) && go test -run '^$$' -bench '(?i)^Benchmark$(B)' -benchtime 20x . | grep -E "ratio|^ok|FAIL"
+
+fuzz: ## fuzz each target for FUZZTIME
+	@for t in $(FUZZ); do echo "$$t"; go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) "$${t%:*}"; done
+
+golden: ## rewrite golden files; read the diff before you commit it
+	go test ./cmd/rollcall ./controller/... ./render/... -update
+
+kube: ## build etcd, kube-apiserver and the rest for tests (once a machine, about 20 minutes)
+	@bash $(KUBE)/build.sh
+
+needs:
+	@missing=; for p in git gcc; do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	test -z "$$missing" || apt-get install -y $$missing || { echo "install these Debian packages first:$$missing" >&2; exit 1; }

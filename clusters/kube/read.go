@@ -1,0 +1,238 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"rollcall.dev/rollcall/clusters"
+)
+
+// What is read of a cluster. Revisions, events and the namespace are optional.
+func listing(group, resource, namespace string) access {
+	return access{verb: "list", group: group, resource: resource, namespace: namespace}
+}
+
+func kubeSystem() access {
+	return access{verb: "get", resource: "namespaces", name: metav1.NamespaceSystem}
+}
+
+// read reads in an order in which what is missing from a later list is really
+// gone: a node that joins meanwhile is young, not without its pods.
+func (s *session) read(ctx context.Context, w clusters.Want) (clusters.Live, error) {
+	var l clusters.Live
+	blanks := &blanks{}
+	for _, step := range []func() error{
+		func() (err error) { l.Version, err = s.version(ctx); return err },
+		func() (err error) { l.Identity, err = s.identity(ctx, blanks); return err },
+		func() (err error) { l.DaemonSets, err = s.daemonSets(ctx, w); return err },
+		func() (err error) {
+			l.Revisions, err = s.revisions(ctx, namespacesOf(l.DaemonSets), blanks)
+			return err
+		},
+		func() (err error) { l.Pods, err = s.pods(ctx, namespacesOf(l.DaemonSets)); return err },
+		func() (err error) { l.Nodes, err = s.nodes(ctx); return err },
+		func() (err error) { l.Events, err = s.events(ctx, namespacesOf(l.DaemonSets), blanks); return err },
+	} {
+		if err := step(); err != nil {
+			return clusters.Live{}, err
+		}
+	}
+	l.ObservedAt = time.Now().UTC()
+	l.Blanks = blanks.list()
+	return l, nil
+}
+
+// identity is the UID of kube-system, which stays for a cluster's life.
+func (s *session) identity(ctx context.Context, b *blanks) (string, error) {
+	ns, err := get[*corev1.Namespace](ctx, s, kubeSystem())
+	if err != nil {
+		return "", b.unless(err)
+	}
+	return string(ns.UID), nil
+}
+
+func (s *session) daemonSets(ctx context.Context, w clusters.Want) ([]appsv1.DaemonSet, error) {
+	var q query
+	if w.Selector != nil {
+		q.labels = w.Selector.String()
+	}
+	if w.Name != "" {
+		q.fields = fields.OneTermEqualSelector(metav1.ObjectNameField, w.Name).String()
+	}
+	return pages(ctx, s, listing("apps", "daemonsets", w.Namespace), q, func(out []appsv1.DaemonSet, list *appsv1.DaemonSetList) ([]appsv1.DaemonSet, error) {
+		for _, ds := range list.Items {
+			if w.Matches(&ds) {
+				delete(ds.Annotations, corev1.LastAppliedConfigAnnotation)
+				out = append(out, ds)
+			}
+		}
+		return out, nil
+	})
+}
+
+func (s *session) revisions(ctx context.Context, namespaces []string, b *blanks) ([]clusters.Revision, error) {
+	return perNamespace(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Revision, error) {
+		out, err := pages(ctx, s, listing("apps", "controllerrevisions", ns), query{}, keepRevisions)
+		return out, b.unless(err)
+	})
+}
+
+// keepRevisions passes over those of StatefulSets.
+func keepRevisions(out []clusters.Revision, list *appsv1.ControllerRevisionList) ([]clusters.Revision, error) {
+	for i := range list.Items {
+		c := metav1.GetControllerOfNoCopy(&list.Items[i])
+		if c == nil || c.Kind != "DaemonSet" {
+			continue
+		}
+		r, err := clusters.RevisionOf(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (s *session) pods(ctx context.Context, namespaces []string) ([]clusters.Pod, error) {
+	return perNamespace(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Pod, error) {
+		return pages(ctx, s, listing("", "pods", ns), query{}, func(out []clusters.Pod, list *corev1.PodList) ([]clusters.Pod, error) {
+			for i := range list.Items {
+				out = append(out, clusters.PodOf(&list.Items[i]))
+			}
+			return out, nil
+		})
+	})
+}
+
+func (s *session) nodes(ctx context.Context) ([]clusters.Node, error) {
+	return pages(ctx, s, listing("", "nodes", ""), query{}, func(out []clusters.Node, list *corev1.NodeList) ([]clusters.Node, error) {
+		for i := range list.Items {
+			out = append(out, clusters.NodeOf(&list.Items[i]))
+		}
+		return out, nil
+	})
+}
+
+// events reads those that explain a DaemonSet and its pods: all about
+// DaemonSets, warnings about pods, and which pods were given a node.
+func (s *session) events(ctx context.Context, namespaces []string, b *blanks) ([]clusters.Event, error) {
+	return perNamespace(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Event, error) {
+		var all []clusters.Event
+		for _, q := range []query{
+			{fields: "involvedObject.kind=DaemonSet"},
+			{fields: "involvedObject.kind=Pod,type=Warning"},
+			{fields: "involvedObject.kind=Pod,reason=Scheduled"},
+		} {
+			events, err := pages(ctx, s, listing("", "events", ns), q, func(out []clusters.Event, list *corev1.EventList) ([]clusters.Event, error) {
+				for i := range list.Items {
+					out = append(out, clusters.EventOf(&list.Items[i]))
+				}
+				return out, nil
+			})
+			if err != nil {
+				return nil, b.unless(err)
+			}
+			all = append(all, events...)
+		}
+		return all, nil
+	})
+}
+
+func namespacesOf(dss []appsv1.DaemonSet) []string {
+	set := map[string]bool{}
+	for i := range dss {
+		set[dss[i].Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// perNamespace calls f for a few namespaces at a time. What is returned is in
+// their order, and so is the error where several have one.
+func perNamespace[T any](ctx context.Context, namespaces []string, f func(context.Context, string) ([]T, error)) ([]T, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts, errs := make([][]T, len(namespaces)), make([]error, len(namespaces))
+	slots := make(chan struct{}, 4)
+	var wg sync.WaitGroup
+	for i, ns := range namespaces {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if parts[i], errs[i] = f(ctx, ns); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Concat(parts...), firstCause(errs)
+}
+
+// firstCause passes over the errors of calls that the first failure ended.
+func firstCause(errs []error) error {
+	var canceled error
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+		if canceled == nil {
+			canceled = err
+		}
+	}
+	return canceled
+}
+
+// blanks are the optional resources that could not be read, one reason each.
+type blanks struct {
+	mu      sync.Mutex
+	reasons map[string][]string
+}
+
+// unless notes an optional resource that is forbidden or not there, and passes
+// every other error on.
+func (b *blanks) unless(err error) error {
+	step, ok := errors.AsType[*stepError](err)
+	if !ok || !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return err
+	}
+	word := "forbidden"
+	if apierrors.IsNotFound(err) {
+		word = "not there"
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reasons == nil {
+		b.reasons = map[string][]string{}
+	}
+	a := step.access
+	text := strings.TrimPrefix(step.err.Error(), a.resource+" is forbidden: ")
+	text = strings.TrimPrefix(text, fmt.Sprintf("%s %q is forbidden: ", a.resource, a.name))
+	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s is forbidden: ", a.resource, a.group))
+	b.reasons[a.resource] = append(b.reasons[a.resource], word+": "+text)
+	return nil
+}
+
+func (b *blanks) list() []clusters.Blank {
+	var out []clusters.Blank
+	for _, resource := range slices.Sorted(maps.Keys(b.reasons)) {
+		reasons := b.reasons[resource]
+		slices.Sort(reasons)
+		reason := reasons[0]
+		if more := len(reasons) - 1; more > 0 {
+			reason += fmt.Sprintf(" (and in %d more namespaces)", more)
+		}
+		out = append(out, clusters.Blank{Resource: resource, Reason: reason})
+	}
+	return out
+}

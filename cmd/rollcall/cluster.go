@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/clusters/kube"
+)
+
+func clusterCommand(s streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "cluster", Short: "List and check registered clusters"}
+	cmd.AddCommand(clusterListCommand(s), clusterCheckCommand(s))
+	return cmd
+}
+
+// listed is a cluster as `cluster list` shows it.
+type listed struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	From   string            `json:"from"`
+	File   string            `json:"file"`
+	Error  string            `json:"error,omitempty"`
+}
+
+func clusterListCommand(s streams) *cobra.Command {
+	var f fleetFlags
+	var output string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the clusters of a fleet", Args: cobra.NoArgs,
+		Example: "  rollcall cluster list -f rollcall.yaml\n  rollcall cluster list --clusters env=prod -o json",
+		RunE: func(*cobra.Command, []string) error {
+			loaded, err := f.load(s)
+			if err != nil {
+				return err
+			}
+			rows := listedOf(loaded)
+			if err := printListed(s, rows, output); err != nil {
+				return err
+			}
+			if len(loaded.broken) > 0 {
+				return &outcome{exitIncomplete, fmt.Sprintf("%d Cluster files are wrong", len(loaded.broken))}
+			}
+			return nil
+		},
+	}
+	f.bind(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or name")
+	return cmd
+}
+
+func listedOf(f fleet) []listed {
+	rows := []listed{}
+	for _, c := range f.members {
+		rows = append(rows, listed{Name: c.Name, Labels: c.Labels, From: from(c), File: c.File})
+	}
+	for _, b := range f.broken {
+		rows = append(rows, listed{Name: b.Name, File: b.File, Error: b.Err.Error()})
+	}
+	slices.SortFunc(rows, func(a, b listed) int { return strings.Compare(a.Name, b.Name) })
+	return rows
+}
+
+func from(c clusters.Cluster) string {
+	if c.Kubeconfig != nil {
+		text := "kubeconfig " + strings.Join(c.Kubeconfig.Paths, ",")
+		if c.Kubeconfig.Context != "" {
+			text += " context " + c.Kubeconfig.Context
+		}
+		return text
+	}
+	return "recorded " + strings.Join(c.Recorded, ",")
+}
+
+func labelText(set map[string]string) string {
+	var pairs []string
+	for k, v := range set {
+		pairs = append(pairs, k+"="+v)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+func printListed(s streams, rows []listed, output string) error {
+	switch output {
+	case "json":
+		e := json.NewEncoder(s.out)
+		e.SetIndent("", "  ")
+		return e.Encode(rows)
+	case "name":
+		for _, r := range rows {
+			fmt.Fprintln(s.out, r.Name)
+		}
+		return nil
+	case "table":
+	default:
+		return fmt.Errorf("--output %q: use table, json or name", output)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tLABELS\tFROM")
+	for _, r := range rows {
+		what := r.From
+		if r.Error != "" {
+			what = "WRONG: " + strings.ReplaceAll(r.Error, "\n", "; ")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, labelText(r.Labels), what)
+	}
+	return w.Flush()
+}
+
+// checked is a cluster as `cluster check` shows it.
+type checked struct {
+	Name   string      `json:"name"`
+	State  string      `json:"state"`
+	Access kube.Access `json:"access"`
+	Error  string      `json:"error,omitempty"`
+}
+
+func clusterCheckCommand(s streams) *cobra.Command {
+	var f fleetFlags
+	var timeout time.Duration
+	var output string
+	cmd := &cobra.Command{
+		Use: "check", Short: "Ask every cluster who it is and what the credential may read", Args: cobra.NoArgs,
+		Example: "  rollcall cluster check -f rollcall.yaml\n  rollcall cluster check --clusters prod-eu -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			loaded, err := f.load(s)
+			if err != nil {
+				return err
+			}
+			return checkClusters(cmd.Context(), s, loaded, timeout, output)
+		},
+	}
+	f.bind(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long one cluster may take")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func checkClusters(ctx context.Context, s streams, f fleet, timeout time.Duration, output string) error {
+	var observer kube.Observer
+	defer observer.Close()
+	rows := make([]checked, len(f.members))
+	var wg sync.WaitGroup
+	for i, c := range f.members {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			rows[i] = checkCluster(ctx, &observer, c)
+		})
+	}
+	wg.Wait()
+	if err := printChecked(s, rows, output); err != nil {
+		return err
+	}
+	bad := len(f.broken)
+	for _, r := range rows {
+		if r.State != "Ready" && r.State != "Recorded" {
+			bad++
+		}
+	}
+	for _, b := range f.broken {
+		fmt.Fprintf(s.err, "rollcall: %v\n", b.Err)
+	}
+	if bad > 0 {
+		return &outcome{exitIncomplete, fmt.Sprintf("%d of %d clusters cannot be read in full", bad, len(rows)+len(f.broken))}
+	}
+	return nil
+}
+
+func checkCluster(ctx context.Context, o *kube.Observer, c clusters.Cluster) checked {
+	row := checked{Name: c.Name, State: "Ready"}
+	if len(c.Recorded) > 0 {
+		row.State = "Recorded"
+		return row
+	}
+	access, err := o.Check(ctx, c)
+	row.Access = access
+	if err != nil {
+		row.State, row.Error = "Failed", err.Error()
+		return row
+	}
+	for _, p := range access.Permissions {
+		if !p.Allowed && p.Required {
+			row.State = "Denied"
+		}
+	}
+	return row
+}
+
+func printChecked(s streams, rows []checked, output string) error {
+	if output == "json" {
+		e := json.NewEncoder(s.out)
+		e.SetIndent("", "  ")
+		return e.Encode(rows)
+	}
+	if output != "table" {
+		return fmt.Errorf("--output %q: use table or json", output)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSTATE\tVERSION\tIDENTITY\tMAY NOT READ")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.State, r.Access.Version, r.Access.Identity, lacks(r))
+	}
+	return w.Flush()
+}
+
+func lacks(r checked) string {
+	if r.Error != "" {
+		return r.Error
+	}
+	var out []string
+	for _, p := range r.Access.Permissions {
+		if !p.Allowed {
+			out = append(out, p.Verb+" "+p.Resource)
+		}
+	}
+	return strings.Join(out, ", ")
+}

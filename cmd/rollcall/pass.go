@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/clusters/kube"
+	"rollcall.dev/rollcall/clusters/recorded"
+	"rollcall.dev/rollcall/controller"
+	"rollcall.dev/rollcall/controller/coverage"
+	"rollcall.dev/rollcall/controller/report"
+	"rollcall.dev/rollcall/render/build"
+	"rollcall.dev/rollcall/sync/source"
+)
+
+// parallelClusters bounds how many clusters are looked at at once: enough that
+// slow ones do not hold up others, few enough for one machine's memory.
+const parallelClusters = 256
+
+// pass is a line with its edges, ready to be run once or again and again.
+type pass struct {
+	streams  streams
+	line     controller.Line
+	fetcher  controller.Fetcher // nil without a source
+	clusters []clusters.Cluster
+	declared []report.Finding
+	failed   []report.Cluster // whose declaration is wrong
+	observer *observers
+	renderer *build.Renderer
+	last     source.Artifact
+	output   outputFlags
+}
+
+func newPass(s streams, f clusters.Fleet, cs []clusters.Cluster, want clusters.Want, timeout time.Duration, o outputFlags) *pass {
+	p := &pass{streams: s, clusters: cs, output: o, renderer: build.New(build.Options{}), observer: &observers{recorded: recorded.Observer{Stdin: s.in}}}
+	p.line = controller.Line{Fleet: f, Renderer: p.renderer, Observer: p.observer, Want: want, Keep: o.keep(), Deadline: timeout}
+	return p
+}
+
+// close waits for what the edges still do.
+func (p *pass) close() {
+	p.renderer.Close()
+	p.observer.kube.Close()
+}
+
+// once runs the line for all clusters. Its error is the source's; without a
+// commit there is nothing to report.
+func (p *pass) once(ctx context.Context) (report.Report, error) {
+	a, stale, err := p.fetch(ctx)
+	if err != nil {
+		return report.Report{}, err
+	}
+	progress := newProgress(p.streams, len(p.clusters))
+	found := controller.Reconcile(ctx, p.line, a, p.clusters, parallelClusters, progress)
+	if err := ctx.Err(); err != nil {
+		return report.Report{}, err
+	}
+	more := slices.Concat(p.declared, stale)
+	return report.New(p.line.Fleet.Name, time.Now(), a.Revision, p.output.nodes, slices.Concat(found, p.failed), more), nil
+}
+
+// fetch asks the source. Once there is a last good commit, a source that fails
+// is a finding and that commit is judged, with its age in the report.
+func (p *pass) fetch(ctx context.Context) (source.Artifact, []report.Finding, error) {
+	if p.fetcher == nil {
+		return source.Artifact{}, nil, nil
+	}
+	a, err := p.fetcher.Fetch(ctx)
+	if err == nil {
+		p.last = a
+		return a, nil, nil
+	}
+	if p.last.Revision.IsZero() || ctx.Err() != nil {
+		return a, nil, err
+	}
+	message := fmt.Sprintf("%v; the last good commit %s of %s is judged", err, p.last.Revision.Commit, p.last.Revision.FetchedAt.UTC().Format(time.RFC3339))
+	return p.last, []report.Finding{report.NewFinding("", "SourceStale", message, coverage.Cause{Kind: "fleet", Key: "source"})}, nil
+}
+
+// observers choose how a cluster is read by how it is registered.
+type observers struct {
+	kube     kube.Observer
+	recorded recorded.Observer
+}
+
+// Observe reads a recorded cluster or a real one.
+func (o *observers) Observe(ctx context.Context, c clusters.Cluster, w clusters.Want) (clusters.Live, error) {
+	if len(c.Recorded) > 0 {
+		return o.recorded.Observe(ctx, c, w)
+	}
+	return o.kube.Observe(ctx, c, w)
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/clusters/registry"
+	"rollcall.dev/rollcall/controller"
+	"rollcall.dev/rollcall/controller/report"
+	"rollcall.dev/rollcall/sync/gitrepo"
+	"rollcall.dev/rollcall/sync/schedule"
+)
+
+// fleetFlags choose a fleet file and which of its clusters.
+type fleetFlags struct {
+	file     string
+	clusters string
+}
+
+func (f *fleetFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "filename", "f", "rollcall.yaml", "the fleet `FILE`")
+	cmd.Flags().StringVar(&f.clusters, "clusters", "", "only these clusters: `NAMES` with commas, or a label selector such as env=prod")
+}
+
+func reportCommand(s streams) *cobra.Command {
+	var f fleetFlags
+	var w wantFlags
+	var o outputFlags
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Judge every registered cluster against Git: what should be, what is, and why not",
+		Example: `  rollcall report -f rollcall.yaml
+  rollcall report -f rollcall.yaml --clusters env=prod -o table -o json=report.json
+  rollcall report -f rollcall.yaml -o markdown > comment.md
+  rollcall report -f rollcall.yaml --watch`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runReport(cmd.Context(), s, f, w, o, watch)
+		},
+	}
+	f.bind(cmd)
+	w.bind(cmd)
+	o.bind(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "run again on the source's poll schedule (without a source: policy.observe)")
+	return cmd
+}
+
+func runReport(ctx context.Context, s streams, f fleetFlags, w wantFlags, o outputFlags, watch bool) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	want, err := w.want("")
+	if err != nil {
+		return err
+	}
+	loaded, err := f.load(s)
+	if err != nil {
+		return err
+	}
+	p, err := loaded.pass(s, want, w.timeout, o)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if watch {
+		return p.watch(ctx)
+	}
+	r, err := p.once(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.write(s, r); err != nil {
+		return err
+	}
+	return o.status(r)
+}
+
+// fleet is a fleet file with its clusters, and what is wrong with them.
+type fleet struct {
+	clusters.Fleet
+	dir     string
+	members []clusters.Cluster
+	broken  []registry.Broken
+	all     []clusters.Cluster // members before --clusters
+}
+
+func (f *fleetFlags) load(s streams) (fleet, error) {
+	data, err := os.ReadFile(f.file)
+	if errors.Is(err, os.ErrNotExist) {
+		return fleet{}, fmt.Errorf("reading the fleet file: %q is not there: name it with -f, or run \"rollcall scan\", which needs none", f.file)
+	}
+	if err != nil {
+		return fleet{}, fmt.Errorf("reading the fleet file: %w", err)
+	}
+	parsed, err := clusters.ParseFleet(f.file, data)
+	if err != nil {
+		return fleet{}, err
+	}
+	for _, note := range clusters.Unimplemented(parsed) {
+		fmt.Fprintf(s.err, "rollcall: note: %s: %s\n", f.file, note)
+	}
+	out := fleet{Fleet: parsed, dir: filepath.Dir(f.file)}
+	out.all, out.broken, err = registry.Load(under(out.dir, parsed.Directory), parsed.Policy)
+	if err != nil {
+		return fleet{}, fmt.Errorf("%s: spec.clusters.directory: %w", f.file, err)
+	}
+	out.members, err = f.choose(out.all)
+	return out, err
+}
+
+func under(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// choose applies --clusters.
+func (f *fleetFlags) choose(all []clusters.Cluster) ([]clusters.Cluster, error) {
+	if f.clusters == "" {
+		return all, nil
+	}
+	match, err := f.matcher(all)
+	if err != nil {
+		return nil, err
+	}
+	var out []clusters.Cluster
+	for _, c := range all {
+		if match(c) {
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("--clusters %q matches none of %s", f.clusters, clusterNames(all))
+	}
+	return out, nil
+}
+
+func (f *fleetFlags) matcher(all []clusters.Cluster) (func(clusters.Cluster) bool, error) {
+	if strings.ContainsAny(f.clusters, "=!() ") {
+		sel, err := labels.Parse(f.clusters)
+		if err != nil {
+			return nil, fmt.Errorf("--clusters %q: %w", f.clusters, err)
+		}
+		return func(c clusters.Cluster) bool { return sel.Matches(labels.Set(c.Labels)) }, nil
+	}
+	wanted := strings.Split(f.clusters, ",")
+	for _, n := range wanted {
+		if !slices.ContainsFunc(all, func(c clusters.Cluster) bool { return c.Name == n }) {
+			return nil, fmt.Errorf("--clusters: there is no cluster %q: there are %s", n, clusterNames(all))
+		}
+	}
+	return func(c clusters.Cluster) bool { return slices.Contains(wanted, c.Name) }, nil
+}
+
+func clusterNames(cs []clusters.Cluster) string {
+	names := make([]string, 0, len(cs))
+	for _, c := range cs {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// pass wires a fleet to its edges.
+func (f fleet) pass(s streams, want clusters.Want, timeout time.Duration, o outputFlags) (*pass, error) {
+	p := newPass(s, f.Fleet, f.members, want, timeout, o)
+	for _, b := range f.broken {
+		p.failed = append(p.failed, report.Invalid(b.Name, b.File, b.Err))
+	}
+	if f.Source == nil {
+		return p, nil
+	}
+	p.declared = controller.Declared(f.Fleet, f.all)
+	repo, err := f.open()
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	p.fetcher = repo
+	return p, nil
+}
+
+func (f fleet) open() (*gitrepo.Repository, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cache folder: %w", err)
+	}
+	src := f.Source
+	url := src.URL
+	if !strings.Contains(url, "://") {
+		url = under(f.dir, url)
+	}
+	repo, err := gitrepo.Open(gitrepo.Config{
+		URL: url, Branch: src.Ref.Branch, Tag: src.Ref.Tag, Commit: src.Ref.Commit, Path: src.Path,
+		Auth:  gitrepo.Auth{TokenFile: under(f.dir, src.Auth.TokenFile), Username: src.Auth.Username, PasswordFile: under(f.dir, src.Auth.PasswordFile)},
+		Cache: filepath.Join(cache, "rollcall", "git"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("spec.source: %w", err)
+	}
+	return repo, nil
+}
+
+// watch prints a report now and at every tick until it is interrupted. A pass
+// that fails is told and the next tick comes all the same.
+func (p *pass) watch(ctx context.Context) error {
+	spec, zone := p.line.Fleet.Policy.Observe, "UTC"
+	if src := p.line.Fleet.Source; src != nil {
+		spec, zone = src.Poll, src.TimeZone
+	}
+	ticks, err := schedule.Parse(spec, zone)
+	if err != nil {
+		return err
+	}
+	for {
+		if r, err := p.once(ctx); err == nil {
+			if err := p.output.write(p.streams, r); err != nil {
+				return err
+			}
+		} else if ctx.Err() == nil {
+			fmt.Fprintln(p.streams.err, "rollcall: "+err.Error())
+		}
+		timer := time.NewTimer(time.Until(ticks.Next(time.Now())))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// only is the cluster of a fleet that a single-cluster verb is about.
+func (f fleet) only(name string) (clusters.Cluster, error) {
+	if name == "" && len(f.members) == 1 {
+		return f.members[0], nil
+	}
+	for _, c := range f.members {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	if name == "" {
+		return clusters.Cluster{}, fmt.Errorf("name one cluster: there are %s", clusterNames(f.members))
+	}
+	return clusters.Cluster{}, fmt.Errorf("there is no cluster %q: there are %s", name, clusterNames(f.members))
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/clusters/registry"
+)
+
+// lookFlags choose the clusters that are looked at without a fleet file, and
+// what of them.
+type lookFlags struct {
+	dumps       []string
+	kubeconfig  string
+	context     string
+	contexts    string
+	allContexts bool
+	wantFlags
+}
+
+// wantFlags choose DaemonSets, in kubectl's words.
+type wantFlags struct {
+	namespace string
+	selector  string
+	timeout   time.Duration
+}
+
+func (w *wantFlags) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&w.namespace, "namespace", "n", "", "only DaemonSets of this namespace")
+	f.StringVarP(&w.selector, "selector", "l", "", "only DaemonSets with these labels")
+	f.DurationVar(&w.timeout, "timeout", time.Minute, "how long one cluster may take")
+}
+
+func (w *wantFlags) want(name string) (clusters.Want, error) {
+	out := clusters.Want{Namespace: w.namespace, Name: name}
+	if w.timeout <= 0 {
+		return out, fmt.Errorf("--timeout %s: must be positive", w.timeout)
+	}
+	if w.selector == "" {
+		return out, nil
+	}
+	sel, err := labels.Parse(w.selector)
+	if err != nil {
+		return out, fmt.Errorf("--selector %q: %w", w.selector, err)
+	}
+	out.Selector = sel
+	return out, nil
+}
+
+func (l *lookFlags) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` (default: $KUBECONFIG, else ~/.kube/config)")
+	f.StringVar(&l.context, "context", "", "a context of the kubeconfig (default: the current one)")
+	f.StringVar(&l.contexts, "contexts", "", "all contexts that match a `PATTERN` such as 'prod-*'")
+	f.BoolVar(&l.allContexts, "all-contexts", false, "all contexts")
+	l.wantFlags.bind(cmd)
+}
+
+func scanCommand(s streams) *cobra.Command {
+	var l lookFlags
+	var o outputFlags
+	cmd := &cobra.Command{
+		Use:   "scan [DAEMONSET]",
+		Short: "Judge the DaemonSets of clusters or dumps as they are: no Git, no fleet file",
+		Example: `  rollcall scan
+  rollcall scan --context prod-eu -n kube-system
+  rollcall scan --contexts 'prod-*' -l app=logger -o json
+  kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces,events -A -o json | rollcall scan -f -`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return scan(cmd.Context(), s, l, o, args) },
+	}
+	l.bind(cmd)
+	cmd.Flags().StringArrayVarP(&l.dumps, "filename", "f", nil, "judge a dump instead: a `FILE` or folder, - for standard input, repeatable")
+	o.bind(cmd)
+	return cmd
+}
+
+func scan(ctx context.Context, s streams, l lookFlags, o outputFlags, args []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	want, err := l.want(daemonSetName(args))
+	if err != nil {
+		return err
+	}
+	cs, err := l.clusters()
+	if err != nil {
+		return err
+	}
+	p := newPass(s, clusters.Fleet{}, cs, want, l.timeout, o)
+	defer p.close()
+	r, err := p.once(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.write(s, r); err != nil {
+		return err
+	}
+	return o.status(r)
+}
+
+func daemonSetName(args []string) string {
+	for _, a := range args {
+		for _, prefix := range []string{"ds/", "daemonset/", "daemonsets/", "daemonset.apps/", "daemonsets.apps/"} {
+			a = strings.TrimPrefix(a, prefix)
+		}
+		return a
+	}
+	return ""
+}
+
+// clusters are what the flags name: one made of all dumps, or contexts.
+func (l *lookFlags) clusters() ([]clusters.Cluster, error) {
+	if len(l.dumps) == 0 {
+		cs, err := registry.Contexts(l.kubeconfig, registry.ContextOptions{Context: l.context, Pattern: l.contexts, All: l.allContexts, DefaultPolicy: clusters.DefaultPolicy()})
+		if err != nil {
+			return nil, err
+		}
+		return cs, nil
+	}
+	if l.kubeconfig+l.context+l.contexts != "" || l.allContexts {
+		return nil, fmt.Errorf("-f judges a dump: it does not go with --kubeconfig, --context, --contexts or --all-contexts")
+	}
+	name := filepath.Base(l.dumps[0])
+	if l.dumps[0] == "-" {
+		name = "stdin"
+	}
+	return []clusters.Cluster{{Name: name, Recorded: l.dumps, Policy: clusters.DefaultPolicy()}}, nil
+}

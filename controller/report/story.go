@@ -1,0 +1,131 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"rollcall.dev/rollcall/controller/coverage"
+)
+
+// Story is everything about one node: what was asked of it for each
+// DaemonSet, and what came out.
+type Story struct {
+	Cluster    string        `json:"cluster"`
+	Node       string        `json:"node"`
+	DaemonSets []StoryOfASet `json:"daemonSets"`
+}
+
+// StoryOfASet is a node's story with one DaemonSet.
+type StoryOfASet struct {
+	Namespace string  `json:"namespace"`
+	Name      string  `json:"name"`
+	InGit     bool    `json:"inGit"`
+	Node      Node    `json:"node"`
+	Checks    []Check `json:"checks"`
+}
+
+// Check is one question with its answer.
+type Check struct {
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Message string `json:"message"`
+}
+
+// NewStory tells of one node of an observed cluster.
+func NewStory(c Cluster, node string) (Story, error) {
+	s := Story{Cluster: c.Name, Node: node, DaemonSets: []StoryOfASet{}}
+	if len(c.judged) == 0 {
+		return s, fmt.Errorf("cluster %q has no such DaemonSet: see \"rollcall scan\" for those it has", c.Name)
+	}
+	for i := range c.judged {
+		d := &c.judged[i]
+		row, ok := d.Row(node)
+		if !ok {
+			return s, fmt.Errorf("cluster %q has no node %q", c.Name, node)
+		}
+		one := StoryOfASet{Namespace: d.Namespace, Name: d.Name, InGit: d.Subject.Desired != nil, Node: nodeOf(row), Checks: []Check{}}
+		for _, ch := range d.Checks(node) {
+			one.Checks = append(one.Checks, Check{ch.Name, ch.OK, ch.Message})
+		}
+		s.DaemonSets = append(s.DaemonSets, one)
+	}
+	return s, nil
+}
+
+// Text prints the story for a terminal.
+func (s Story) Text(style Style) string {
+	p := &printer{s: style}
+	p.line("%s", p.paint(bold, fmt.Sprintf("node %s of cluster %s", clean(s.Node), clean(s.Cluster))))
+	for _, d := range s.DaemonSets {
+		p.line("")
+		p.chapter(d)
+	}
+	return p.b.String()
+}
+
+func (p *printer) chapter(d StoryOfASet) {
+	p.line("%s  %s", p.paint(bold, clean(d.Namespace+"/"+d.Name)), p.paint(stateColor(d.Node.State), d.Node.State))
+	for i, c := range d.Checks {
+		mark, color := "✓", green
+		if !c.OK {
+			mark, color = "✗", red
+		}
+		p.line("  %2d. %s %-12s %s", i+1, p.paint(color, mark), c.Name, clean(c.Message))
+	}
+	p.line("      should run: %s, a pod there may stay: %s, intended: %s", yes(d.Node.ShouldRun), yes(d.Node.ShouldContinueRunning), yes(d.Node.Intended))
+	if len(d.Node.Pods) == 0 {
+		p.line("      no pod")
+	}
+	for _, pod := range d.Node.Pods {
+		p.line("      pod %s", clean(podText(pod)))
+	}
+	p.line("      covered: %s, up to date: %s", yes(d.Node.Covered), maybe(d.Node.UpToDate))
+	for _, r := range d.Node.Reasons {
+		p.line("      %s: %s", p.paint(bold, clean(r.Code)), clean(r.Message))
+		if c := codeOf(r.Code); attention(d.Node.State) {
+			p.line("        %s", p.paint(faint, "remedy: "+c.Remedy))
+		}
+	}
+}
+
+func stateColor(state string) string {
+	switch state {
+	case coverage.Covered.String():
+		return green
+	case coverage.Excluded.String(), coverage.Leaving.String():
+		return faint
+	case coverage.Starting.String(), coverage.Updating.String():
+		return yellow
+	}
+	return red
+}
+
+func podText(p Pod) string {
+	words := []string{p.Name, p.Phase}
+	if p.Ready {
+		words = append(words, "ready")
+	} else {
+		words = append(words, "not ready")
+	}
+	if p.Deleting {
+		words = append(words, "being deleted")
+	}
+	if p.Revision != "" {
+		words = append(words, "revision "+p.Revision)
+	}
+	return strings.Join(words, ", ")
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func maybe(b *bool) string {
+	if b == nil {
+		return "not known"
+	}
+	return yes(*b)
+}

@@ -1,0 +1,251 @@
+package build
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+
+	"go.yaml.in/yaml/v3"
+
+	"rollcall.dev/rollcall/render"
+)
+
+// candidate is an object that a patch may select, by the names and namespaces
+// that it had at first and has when the patch is applied. Kustomize matches
+// either; one name or namespace too many errs on the side of a match.
+type candidate struct {
+	gvk        resid.Gvk
+	names      []string // the first is the name in the file, the last the current one
+	namespaces []string
+}
+
+// scope is the objects that a kustomization's patches see.
+type scope struct {
+	candidates []candidate
+	unsure     bool // something may have made or renamed objects unseen
+}
+
+// patches warns of patches that change nothing: a target that selects no
+// object, or a patch without content. Kustomize passes both in silence, but
+// panics on an empty patch with a target.
+func (g *guard) patches(root *kustomization) ([]render.Error, error) {
+	if !g.anyPatches() {
+		return nil, nil
+	}
+	j := judge{guard: g, done: map[*kustomization]scope{}}
+	j.overlay(root)
+	return j.warnings, j.err
+}
+
+func (g *guard) anyPatches() bool {
+	for _, k := range g.judged {
+		if len(k.spec.Patches)+len(k.spec.PatchesJson6902) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+type judge struct {
+	guard    *guard
+	done     map[*kustomization]scope
+	warnings []render.Error
+	err      error
+}
+
+// overlay judges the patches of a kustomization and of its bases, and returns
+// what it renders.
+func (j *judge) overlay(k *kustomization) scope {
+	if s, known := j.done[k]; known {
+		return s
+	}
+	s := j.within(k, scope{})
+	j.done[k] = s
+	return s
+}
+
+// within adds a kustomization's objects to a scope, judges its patches in it,
+// and renames as it does. A component's scope begins with its parent's objects.
+func (j *judge) within(k *kustomization, s scope) scope {
+	for _, e := range entries(&k.spec) {
+		if base, ok := k.bases[e.field]; ok {
+			sub := j.overlay(base)
+			s.candidates = append(s.candidates, sub.candidates...)
+			s.unsure = s.unsure || sub.unsure
+		}
+		for i := range k.objects[e.field] {
+			s.candidates = append(s.candidates, candidateOf(&k.objects[e.field][i]))
+		}
+	}
+	s.candidates = append(s.candidates, generated(&k.spec)...)
+	s.unsure = s.unsure || len(k.spec.Generators) > 0
+	for _, c := range k.components {
+		s = j.within(c, s)
+	}
+	s.unsure = s.unsure || j.patchRenames(k)
+	j.patches(k, "patches", k.spec.Patches, s)
+	after := renamed(k, s)
+	both := scope{slices.Concat(s.candidates, after.candidates), s.unsure || len(k.spec.Configurations) > 0}
+	j.patches(k, "patchesJson6902", k.spec.PatchesJson6902, both)
+	after.unsure = both.unsure || len(k.spec.Transformers)+len(k.spec.Replacements) > 0
+	return after
+}
+
+func candidateOf(u *unstructured.Unstructured) candidate {
+	gvk := u.GroupVersionKind()
+	return candidate{resid.NewGvk(gvk.Group, gvk.Version, gvk.Kind), []string{u.GetName()}, []string{u.GetNamespace()}}
+}
+
+func generated(k *types.Kustomization) []candidate {
+	var all []candidate
+	add := func(kind string, args types.GeneratorArgs) {
+		all = append(all, candidate{resid.NewGvk("", "v1", kind), []string{args.Name}, []string{args.Namespace}})
+	}
+	for _, g := range k.ConfigMapGenerator {
+		add("ConfigMap", g.GeneratorArgs)
+	}
+	for _, g := range k.SecretGenerator {
+		add("Secret", g.GeneratorArgs)
+	}
+	return all
+}
+
+// renamed gives the objects the names that they have after a kustomization.
+func renamed(k *kustomization, s scope) scope {
+	prefix, suffix, namespace := k.spec.NamePrefix, k.spec.NameSuffix, k.spec.Namespace
+	out := scope{unsure: s.unsure}
+	for _, c := range s.candidates {
+		if prefix+suffix != "" && !keepsName(c.gvk.Kind) {
+			c.names = []string{c.names[0], prefix + c.names[len(c.names)-1] + suffix}
+		}
+		if namespace != "" {
+			c.namespaces = []string{c.namespaces[0], namespace}
+		}
+		out.candidates = append(out.candidates, c)
+	}
+	return out
+}
+
+// keepsName tells the kinds that kustomize gives no prefix or suffix.
+func keepsName(kind string) bool {
+	return kind == "CustomResourceDefinition" || kind == "APIService" || kind == "Namespace"
+}
+
+// mayRename finds in a patch what can give an object another identity.
+var mayRename = regexp.MustCompile(`/metadata/name|/kind|/apiVersion`)
+
+// patchRenames tells whether a patch may rename objects, which is not
+// followed here.
+func (j *judge) patchRenames(k *kustomization) bool {
+	for _, p := range slices.Concat(k.spec.Patches, k.spec.PatchesJson6902) {
+		if p.Options != nil || mayRename.MatchString(j.content(k, p)) {
+			return true
+		}
+	}
+	return false
+}
+
+// content is the text of a patch; the walk has read its file already.
+func (j *judge) content(k *kustomization, p types.Patch) string {
+	if p.Path == "" {
+		return p.Patch
+	}
+	abs, err := j.guard.resolve(k, entry{}, p.Path)
+	if err != nil {
+		return ""
+	}
+	text, err := j.guard.tree.read(abs)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// patches judges a list of patches in the scope that they are applied in.
+func (j *judge) patches(k *kustomization, field string, patches []types.Patch, s scope) {
+	for i, p := range patches {
+		e := render.Error{File: show(k.file), Field: fmt.Sprintf("%s[%d]", field, i)}
+		if blank(j.content(k, p)) {
+			e.Code, e.Message = render.PatchEmpty, "the patch is empty and changes nothing: fill it in, or remove it"
+			if p.Target != nil && j.err == nil {
+				j.err = &e
+			}
+			j.warnings = append(j.warnings, e)
+			continue
+		}
+		if p.Target == nil || s.unsure {
+			continue
+		}
+		selector, err := types.NewSelectorRegex(p.Target)
+		if err != nil {
+			continue // kustomize says why
+		}
+		if !slices.ContainsFunc(s.candidates, func(c candidate) bool { return selects(selector, c) }) {
+			e.Code, e.Field = render.PatchMatchesNothing, e.Field+".target"
+			e.Message = nothing(p.Target, s.candidates)
+			j.warnings = append(j.warnings, e)
+		}
+	}
+}
+
+// blank tells whether a patch says nothing: no document, or empty ones.
+func blank(text string) bool {
+	p, err := render.Parse("", []byte(text))
+	return err == nil && !slices.ContainsFunc(p.Docs, func(doc *yaml.Node) bool {
+		n := resolved(doc)
+		return n != nil && n.ShortTag() != "!!null" && (n.Kind == yaml.ScalarNode || len(n.Content) > 0)
+	})
+}
+
+// selects follows resmap's Select; selectors of labels and annotations are
+// taken as met, since patches may change what they look at.
+func selects(s *types.SelectorRegex, c candidate) bool {
+	return s.MatchGvk(c.gvk) && slices.ContainsFunc(c.names, s.MatchName) &&
+		slices.ContainsFunc(c.namespaces, func(ns string) bool {
+			if ns == "" {
+				ns = resid.DefaultNamespace
+			}
+			return s.MatchNamespace(ns)
+		})
+}
+
+// nothing words a target that selects no object, with the nearest name.
+func nothing(target *types.Selector, candidates []candidate) string {
+	message := fmt.Sprintf("the target selects none of the %d objects there", len(candidates))
+	best, nearest := len(target.Name)/2+1, ""
+	for _, c := range candidates {
+		if d := distance(target.Name, c.names[0]); target.Name != "" && d < best {
+			best, nearest = d, c.names[0]
+		}
+	}
+	if nearest != "" {
+		return fmt.Sprintf("%s; the nearest name is %q", message, nearest)
+	}
+	return message + ": correct it, or remove the patch"
+}
+
+// distance is the number of single-letter edits between two texts.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for k := range len(b) {
+			above := row[k+1]
+			cost := 1
+			if a[i] == b[k] {
+				cost = 0
+			}
+			row[k+1] = min(row[k]+1, above+1, corner+cost)
+			corner = above
+		}
+	}
+	return row[len(b)]
+}

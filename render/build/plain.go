@@ -1,0 +1,63 @@
+package build
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"rollcall.dev/rollcall/render"
+)
+
+// plain reads a folder without a kustomization: the objects of every manifest
+// in it and below it.
+func plain(t *tree, dir string) ([]unstructured.Unstructured, error) {
+	names, err := t.listing(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := noneNested(show(dir), names); err != nil {
+		return nil, err
+	}
+	var all []unstructured.Unstructured
+	in := map[string]string{}
+	for _, name := range names {
+		abs := path.Join(treeRoot, name)
+		if _, err := t.open(abs); err != nil {
+			return nil, err
+		}
+		p, err := t.parse(abs)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := render.Objects(name, p)
+		if err != nil {
+			return nil, err
+		}
+		for i := range objects {
+			id := resourceID(&objects[i])
+			if first, twice := in[id]; twice {
+				return nil, &render.Error{Code: render.InvalidManifest, File: first, Field: render.Name(&objects[i]), Message: fmt.Sprintf("the object is also in %s: keep one", name)}
+			}
+			in[id] = name
+		}
+		if all = append(all, objects...); len(all) > t.limits.Objects {
+			return nil, over(show(dir), t.limits.Objects, "objects")
+		}
+	}
+	return all, nil
+}
+
+// noneNested refuses a folder that has no kustomization while one below it
+// has: some of its files are then not meant to be read as they are.
+func noneNested(dir string, names []string) error {
+	for _, name := range names {
+		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
+			return &render.Error{Code: render.Unsupported, File: name, Message: fmt.Sprintf("%q has no kustomization, yet this folder below it has: point the target at %q, or add a kustomization to %q", dir, strings.TrimSuffix(path.Dir(name), "/"), dir)}
+		}
+	}
+	return nil
+}

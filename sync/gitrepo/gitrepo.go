@@ -1,0 +1,162 @@
+// Package gitrepo follows one ref of a Git repository and serves the files of
+// the commit it points to straight from Git's objects, without a checkout. It
+// knows the remote, the credentials and the cache on disk, and nothing of
+// clusters or of what the files are for.
+//
+// # Why
+//
+// Git objects are verified by hash whenever they are read, and a commit is
+// published only when it, all its trees and the presence of all its files have
+// been checked: go-git reports success for packs that lack objects. The wanted
+// ref is always resolved by asking the remote; what the cache once held under
+// that name is never an answer. No transport of go-git's global table is used
+// or replaced: its file transport would run git-upload-pack.
+package gitrepo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"rollcall.dev/rollcall/sync/source"
+)
+
+// patience bounds a fetch whose context has no deadline of its own.
+const patience = 15 * time.Minute
+
+// Config says which repository to read and what of it to follow.
+type Config struct {
+	URL                 string // https, http, file, or a local path
+	Branch, Tag, Commit string // at most one; none is the remote's HEAD
+	Path                string // the folder inside the repository to serve; empty is all
+	Auth                Auth   // for http and https only
+	Cache               string // folder that holds bare repositories; unused for local ones
+}
+
+// Auth is how to log in. The zero Auth is anonymous. The files are read at
+// every fetch, so that a rotated secret is taken up.
+type Auth struct {
+	TokenFile    string // bearer token
+	Username     string // basic, with PasswordFile
+	PasswordFile string
+}
+
+// Repository is a repository of which one ref is followed. It is safe for
+// concurrent use, also by several processes that share a cache.
+type Repository struct {
+	at     location
+	want   wanted
+	path   string // clean and slash-separated, "." for all
+	auth   Auth
+	cache  cache
+	limits limits
+
+	mu   sync.Mutex
+	last *snapshot // what was published last: verified, so it need not be again
+}
+
+// snapshot is a commit that was found complete.
+type snapshot struct {
+	objects *objects
+	commit  *object.Commit
+}
+
+// Open validates c. It touches neither the network nor the disk.
+func Open(c Config) (*Repository, error) {
+	at, err := parseLocation(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	r := &Repository{at: at, auth: c.Auth, limits: defaultLimits}
+	if r.want, err = parseWanted(c.Branch, c.Tag, c.Commit); err != nil {
+		return nil, err
+	}
+	if r.path, err = parsePath(c.Path); err != nil {
+		return nil, err
+	}
+	if err := c.Auth.validate(at); err != nil {
+		return nil, err
+	}
+	if !at.isLocal() && c.Cache == "" {
+		return nil, errors.New("opening a remote repository: no cache folder is given")
+	}
+	r.cache = cache{folder: c.Cache, key: cacheKey(at, c.Auth, r.want)}
+	return r, nil
+}
+
+// Fetch asks the repository for the ref and returns the files of its commit,
+// downloading only what is not cached. The error says what was refused, absent
+// or incomplete; see the package's errors for those a caller may tell apart.
+func (r *Repository) Fetch(ctx context.Context) (source.Artifact, error) {
+	a, err := r.fetch(ctx)
+	if err != nil {
+		return source.Artifact{}, fmt.Errorf("fetching %s from %q: %w", r.want, r.at.shown, err)
+	}
+	return a, nil
+}
+
+func (r *Repository) fetch(ctx context.Context) (source.Artifact, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	read := r.readRemote
+	if r.at.isLocal() {
+		read = r.readLocal
+	}
+	t, s, err := read(ctx)
+	if err != nil {
+		return source.Artifact{}, err
+	}
+	files, err := newTree(s, r.path)
+	if err != nil {
+		return source.Artifact{}, err
+	}
+	r.remember(s)
+	return source.Artifact{Revision: r.revision(t, s), Files: files}, nil
+}
+
+func (r *Repository) revision(t target, s *snapshot) source.Revision {
+	return source.Revision{
+		URL:         r.at.shown,
+		Ref:         t.ref,
+		Commit:      s.commit.Hash.String(),
+		CommittedAt: s.commit.Committer.When,
+		FetchedAt:   time.Now(),
+	}
+}
+
+func (r *Repository) remember(s *snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = s
+}
+
+// remembered is the last published snapshot if it is of this commit.
+func (r *Repository) remembered(commit plumbing.Hash) *snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil || r.last.commit.Hash != commit {
+		return nil
+	}
+	return r.last
+}
+
+// parsePath returns p clean and slash-separated. What leaves the repository is
+// refused, by name and not by what a link there may do: see Tree.
+func parsePath(p string) (string, error) {
+	clean := filepath.ToSlash(filepath.Clean(cmp.Or(p, ".")))
+	if strings.HasPrefix(clean, "/") || clean == ".." || strings.HasPrefix(clean, "../") {
+		return "", fmt.Errorf("opening path %q: it must be relative and inside the repository", p)
+	}
+	return clean, nil
+}

@@ -1,0 +1,117 @@
+package gitrepo
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		config Config
+		want   string
+	}{
+		"NoURL":         {"nothing can be followed", Config{}, "no URL is given"},
+		"SSH":           {"not supported yet", Config{URL: "ssh://git@host/r"}, "not supported yet"},
+		"SCPLike":       {"not supported yet", Config{URL: "git:" + secret + "@host:r.git"}, "not supported yet"},
+		"GitProtocol":   {"it authenticates nobody", Config{URL: "git://host/r"}, "not supported yet"},
+		"OtherScheme":   {"no helper is ever run", Config{URL: "ext::sh -c x://y"}, "are not supported"},
+		"Password":      {"it would be printed and stored", Config{URL: "https://u:" + secret + "@host/r"}, "credentials in it"},
+		"UserOnly":      {"a token may stand there", Config{URL: "https://" + secret + "@host/r"}, "credentials in it"},
+		"BadURL":        {"url.Parse prints it", Config{URL: "https://u:" + secret + "@host:bad/r"}, "cannot be parsed"},
+		"Query":         {"tokens are put there", Config{URL: "https://host/r?private_token=" + secret}, "no query"},
+		"Fragment":      {"it means nothing", Config{URL: "https://host/r#" + secret}, "no query and no fragment"},
+		"DashHost":      {"it would be an option", Config{URL: "https://-oProxyCommand=x/r"}, "dash"},
+		"DashPath":      {"it would be an option", Config{URL: "--upload-pack=x"}, "dash"},
+		"NoHost":        {"it is incomplete", Config{URL: "https:///r"}, "host is missing"},
+		"Newline":       {"it would split a header", Config{URL: "https://host/r\nx"}, "control characters"},
+		"FileHost":      {"two slashes make a host", Config{URL: "file://srv/git/r"}, "three slashes"},
+		"NoCache":       {"a remote needs one", Config{URL: "https://host/r"}, "no cache folder"},
+		"TwoRefs":       {"which one is meant is not known", Config{URL: "/r", Branch: "a", Tag: "b"}, "at most one"},
+		"ShortCommit":   {"it may become ambiguous", Config{URL: "/r", Commit: "abc123"}, "40 hexadecimal digits"},
+		"FullName":      {"names are short", Config{URL: "/r", Branch: "refs/heads/main"}, "short name"},
+		"BadName":       {"git refuses it too", Config{URL: "/r", Branch: "a..b"}, "not a valid name"},
+		"PathUp":        {"it leaves the repository", Config{URL: "/r", Path: "a/../../b"}, "inside the repository"},
+		"PathAbsolute":  {"it is of this machine", Config{URL: "/r", Path: "/etc"}, "must be relative"},
+		"LocalAuth":     {"it would be ignored", Config{URL: "/r", Auth: Auth{TokenFile: "t"}}, "for https and http only"},
+		"TwoAuths":      {"which one is meant is not known", Config{URL: "https://h/r", Cache: "c", Auth: Auth{TokenFile: "t", Username: "u"}}, "both"},
+		"NoPassword":    {"it is half a login", Config{URL: "https://h/r", Cache: "c", Auth: Auth{Username: "u"}}, "no password"},
+		"NoUsername":    {"it is half a login", Config{URL: "https://h/r", Cache: "c", Auth: Auth{PasswordFile: "p"}}, "no username"},
+		"ColonUsername": {"basic login cannot have it", Config{URL: "https://h/r", Cache: "c", Auth: Auth{Username: "u:" + secret, PasswordFile: "p"}}, "colon"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(tc.config)
+			if err == nil {
+				t.Fatalf("%s: want an error", tc.reason)
+			}
+			wantText(t, err, tc.want)
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("the error has the secret in it: %v", err)
+			}
+		})
+	}
+}
+
+func TestOpenAccepts(t *testing.T) {
+	cases := map[string]struct {
+		url, shown string
+	}{
+		"Trailing": {"https://Host.example:8443/a%20b/r.git//", "https://Host.example:8443/a%20b/r.git"},
+		"Local":    {"/srv/git:odd/r", "/srv/git:odd/r"},
+		"File":     {"file:///srv/r", "file:///srv/r"},
+		"IPv6":     {"http://[::1]:80/r", "http://[::1]:80/r"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, err := Open(Config{URL: tc.url, Cache: "unused"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.at.shown != tc.shown {
+				t.Errorf("got %q, want %q", r.at.shown, tc.shown)
+			}
+		})
+	}
+}
+
+func TestEndpointKeepsThePathEscaped(t *testing.T) {
+	for _, url := range []string{"https://host:8443/a%20b/r.git", "http://[::1]:8080/r"} {
+		at, err := parseLocation(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := endpoint(at.remote).String(); got != url {
+			t.Errorf("got %q, want %q", got, url)
+		}
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	names := []string{"zzz", "develop", "main", "release-1", "release-2", "maim", "other"}
+	got := suggest("mian", names, "branches")
+	want := `the repository's branches are "maim", "main", "zzz", "other", "develop" and 2 more`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestCacheKey(t *testing.T) {
+	a, b := location{shown: "https://h/a"}, location{shown: "https://h/b"}
+	keys := map[string]string{
+		"base":   cacheKey(a, Auth{}, wanted{branch: "x"}),
+		"url":    cacheKey(b, Auth{}, wanted{branch: "x"}),
+		"tag":    cacheKey(a, Auth{}, wanted{tag: "x"}),
+		"head":   cacheKey(a, Auth{}, wanted{}),
+		"commit": cacheKey(a, Auth{}, wanted{commit: "x"}),
+		"token":  cacheKey(a, Auth{TokenFile: "t"}, wanted{branch: "x"}),
+		"login":  cacheKey(a, Auth{Username: "u", PasswordFile: "t"}, wanted{branch: "x"}),
+	}
+	seen := map[string]string{}
+	for name, key := range keys {
+		if other, ok := seen[key]; ok {
+			t.Errorf("%s and %s share a cache", name, other)
+		}
+		seen[key] = name
+	}
+}

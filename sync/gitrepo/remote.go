@@ -1,0 +1,283 @@
+package gitrepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+// readRemote asks for the refs, one round trip, and downloads the commit
+// unless it is cached and complete.
+func (r *Repository) readRemote(ctx context.Context) (target, *snapshot, error) {
+	s, err := r.connect()
+	if err != nil {
+		return target{}, nil, err
+	}
+	defer s.close()
+	answer, err := s.list(ctx)
+	if err != nil {
+		return target{}, nil, err
+	}
+	t, err := r.want.find(answer)
+	if err != nil {
+		return target{}, nil, err
+	}
+	if snap := r.remembered(t.commit); snap != nil {
+		return t, snap, nil
+	}
+	unlock, err := r.cache.lock(ctx)
+	if err != nil {
+		return target{}, nil, err
+	}
+	defer unlock()
+	snap, err := r.cache.open(ctx, t.commit)
+	if errors.Is(err, ErrIncomplete) {
+		snap, err = r.cache.fill(ctx, t, s)
+	}
+	return t, snap, err
+}
+
+// session is one conversation with the server.
+type session struct {
+	git    transport.UploadPackSession
+	creds  credentials
+	close  func()
+	answer refs
+	can    *capability.List
+}
+
+func (r *Repository) connect() (*session, error) {
+	creds, err := r.auth.read()
+	if err != nil {
+		return nil, err
+	}
+	client, closeIdle := newClient(r.limits)
+	git, err := githttp.NewClient(client).NewUploadPackSession(endpoint(r.at.remote), creds.method)
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %s", creds.scrub(err.Error()))
+	}
+	return &session{git: git, creds: creds, close: closeIdle}, nil
+}
+
+// endpoint keeps the path escaped, which transport.NewEndpoint does not.
+func endpoint(u *url.URL) *transport.Endpoint {
+	host := u.Hostname()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	number, _ := strconv.Atoi(port(u)) // digits, as url.Parse has checked
+	return &transport.Endpoint{Protocol: u.Scheme, Host: host, Port: number, Path: u.EscapedPath()}
+}
+
+// list asks for all refs.
+func (s *session) list(ctx context.Context) (refs, error) {
+	adv, err := s.git.AdvertisedReferencesContext(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return refs{}, nil
+	}
+	if err != nil {
+		return refs{}, fmt.Errorf("listing refs: %w", s.explain(ctx, err))
+	}
+	s.can = adv.Capabilities
+	s.answer = refs{
+		tips:   make(map[plumbing.ReferenceName]plumbing.Hash, len(adv.References)),
+		peeled: make(map[plumbing.ReferenceName]plumbing.Hash, len(adv.Peeled)),
+	}
+	for name, h := range adv.References {
+		s.answer.tips[plumbing.ReferenceName(name)] = h
+	}
+	for name, h := range adv.Peeled {
+		s.answer.peeled[plumbing.ReferenceName(name)] = h
+	}
+	if adv.Head != nil {
+		s.answer.head = *adv.Head
+	}
+	for _, symref := range adv.Capabilities.Get(capability.SymRef) {
+		if branch, ok := strings.CutPrefix(symref, "HEAD:refs/heads/"); ok {
+			s.answer.branch = branch
+		}
+	}
+	return s.answer, nil
+}
+
+// download puts the commit of t into a repository that has have, if that is
+// not zero. A commit to which no ref need lead is asked for by itself, and if
+// the server will not have that, looked for in all branches and tags.
+func (s *session) download(ctx context.Context, into *filesystem.Storage, t target, have plumbing.Hash) error {
+	err := s.pack(ctx, into, []plumbing.Hash{t.want}, 1, have)
+	if !t.exact || !refused(err) {
+		return err
+	}
+	all := s.answer.all()
+	if len(all) == 0 {
+		return ErrEmpty
+	}
+	if err := s.pack(ctx, into, all, 0, plumbing.ZeroHash); err != nil {
+		return err
+	}
+	if into.HasEncodedObject(t.commit) != nil {
+		return fmt.Errorf("%w: the server does not give it, and no branch or tag leads to it", ErrRefNotFound)
+	}
+	return nil
+}
+
+// refused tells that the server answered and would not give the object: in
+// Git's words, or by a status, or by no pack at all.
+func refused(err error) bool {
+	var said saidError
+	var status statusError
+	return errors.As(err, &said) || errors.Is(err, transport.ErrEmptyUploadPackRequest) || errors.Is(err, packfile.ErrEmptyPackfile) ||
+		errors.As(err, &status) && !errors.Is(err, ErrUnauthorized)
+}
+
+// all are the tips of all branches and tags, each once.
+func (r refs) all() []plumbing.Hash {
+	var hashes []plumbing.Hash
+	seen := map[plumbing.Hash]bool{}
+	for name, h := range r.tips {
+		if (name.IsBranch() || name.IsTag()) && !seen[h] {
+			seen[h] = true
+			hashes = append(hashes, h)
+		}
+	}
+	plumbing.HashesSort(hashes)
+	return hashes
+}
+
+// pack asks for a pack and stores it. What the pack has is not checked here.
+func (s *session) pack(ctx context.Context, into *filesystem.Storage, wants []plumbing.Hash, depth int, have plumbing.Hash) error {
+	req, err := s.request(into, wants, depth, have)
+	if err != nil {
+		return err
+	}
+	res, err := s.git.UploadPack(ctx, req)
+	if err != nil {
+		return fmt.Errorf("asking for the pack: %w", s.explain(ctx, err))
+	}
+	defer res.Close()
+	var r interface{ Read([]byte) (int, error) } = res
+	if req.Capabilities.Supports(capability.Sideband64k) {
+		r = sideband.NewDemuxer(sideband.Sideband64k, res)
+	}
+	if err := packfile.UpdateObjectStorage(into, r); err != nil {
+		err = s.explain(ctx, err)
+		if ctx.Err() != nil || isAnswer(err) || errors.Is(err, packfile.ErrEmptyPackfile) {
+			return fmt.Errorf("reading the pack: %w", err)
+		}
+		return fmt.Errorf("%w: reading the pack: %w", ErrIncomplete, err)
+	}
+	if len(res.Shallows) == 0 {
+		return nil
+	}
+	if err := into.SetShallow(append(req.Shallows, res.Shallows...)); err != nil {
+		return fmt.Errorf("recording the history's end: %w", err)
+	}
+	return nil
+}
+
+func (s *session) request(into *filesystem.Storage, wants []plumbing.Hash, depth int, have plumbing.Hash) (*packp.UploadPackRequest, error) {
+	req := packp.NewUploadPackRequest()
+	req.Wants = wants
+	offer := []capability.Capability{capability.Sideband64k, capability.OFSDelta, capability.NoProgress}
+	if depth > 0 && s.can.Supports(capability.Shallow) {
+		offer = append(offer, capability.Shallow)
+		req.Depth = packp.DepthCommits(depth)
+	}
+	for _, c := range offer {
+		if s.can.Supports(c) {
+			if err := req.Capabilities.Set(c); err != nil {
+				return nil, fmt.Errorf("asking for the pack: %w", err)
+			}
+		}
+	}
+	if have.IsZero() {
+		return req, nil
+	}
+	req.Haves = []plumbing.Hash{have}
+	if req.Depth.IsZero() {
+		return req, nil
+	}
+	var err error
+	if req.Shallows, err = into.Shallow(); err != nil {
+		return nil, fmt.Errorf("reading the history's end: %w", err)
+	}
+	return req, nil
+}
+
+// explain turns what the HTTP client and go-git say into one plain error. Only
+// known errors are kept as such: the text of all others may come from the
+// server, which knows the credentials, and is scrubbed.
+func (s *session) explain(ctx context.Context, err error) error {
+	var unexpected *plumbing.UnexpectedError
+	if errors.As(err, &unexpected) { // it does not unwrap
+		err = unexpected.Err
+	}
+	var status statusError
+	var said saidError
+	var network net.Error
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("waiting for the server: %w", ctx.Err())
+	case errors.As(err, &status):
+		return s.explainStatus(status)
+	case errors.As(err, &said):
+		return saidError(s.creds.scrub(string(said)))
+	case isAnswer(err):
+		return s.explainAnswer(err)
+	case errors.Is(err, transport.ErrEmptyUploadPackRequest), errors.Is(err, packfile.ErrEmptyPackfile):
+		return err
+	case errors.As(err, &network):
+		return fmt.Errorf("%w: %s", ErrUnreachable, s.creds.scrub(bare(err).Error()))
+	}
+	return errors.New(s.creds.scrub(err.Error()))
+}
+
+// explainAnswer takes the inner error out: the ones around it print the URL
+// that the server redirected to.
+func (s *session) explainAnswer(err error) error {
+	var redirect redirectError
+	var notGit notGitError
+	switch {
+	case errors.As(err, &redirect):
+		return redirectError(s.creds.scrub(string(redirect)))
+	case errors.As(err, &notGit):
+		return notGitError(s.creds.scrub(string(notGit)))
+	}
+	return bare(err)
+}
+
+func (s *session) explainStatus(status statusError) error {
+	switch int(status) {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		if s.creds.method == nil {
+			return fmt.Errorf("%w: %w: it asks for credentials, and auth names none", ErrUnauthorized, status)
+		}
+		return fmt.Errorf("%w: %w: it refused the credentials", ErrUnauthorized, status)
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: there is no such repository, or not for these credentials", status)
+	}
+	return status
+}
+
+// bare is the error below the HTTP client's, which prints the URL again.
+func bare(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
