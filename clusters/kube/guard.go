@@ -45,7 +45,9 @@ func ExecGuard(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	cmd := exec.Command(args[2], args[3:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	// The output is copied, never handed on as a file: a plugin may leave a
+	// process in a session of its own that would hold client-go's pipe open.
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, struct{ io.Writer }{stdout}, stderr
 	cmd.SysProcAttr = pluginAttributes()
 	cmd.WaitDelay = time.Second
 	return guarded(cmd, time.UnixMilli(ms), stderr)

@@ -135,7 +135,7 @@ func onePass[L runtime.Object, T any](ctx context.Context, s *session, a access,
 	next := ""
 	for range s.maxPages {
 		list, err := page[L](ctx, s, a, q, next)
-		if next != "" && apierrors.IsResourceExpired(err) {
+		if next != "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
 			return nil, &expired{err}
 		}
 		if err != nil {

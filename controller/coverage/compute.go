@@ -226,7 +226,7 @@ func (s *set) decide(sums []podSummary, c *Counts) {
 	common := s.common(sums)
 	fresh := s.w.within(s.clock)
 	s.state = make([]State, len(sums))
-	c.Nodes, c.UpToDateKnown = len(sums), s.current != nil
+	c.Nodes, c.UpToDateKnown = len(sums), s.current != nil || s.subject.Live == nil
 	for i, sum := range sums {
 		f := facts{flags: s.flags[i], node: s.w.facts[i], pods: sum, set: common}
 		f.set.starting = fresh || f.node&young != 0

@@ -14,11 +14,15 @@ func Owner(o metav1.ObjectMeta) string {
 		return o.OwnerReferences[0].Kind + " " + o.OwnerReferences[0].Name
 	}
 	for _, m := range marks {
-		if v, ok := o.Labels[m.key]; ok {
-			return m.who + " " + v
+		v, ok := o.Labels[m.key]
+		if !ok {
+			v, ok = o.Annotations[m.key]
 		}
-		if v, ok := o.Annotations[m.key]; ok {
+		switch {
+		case ok && m.named:
 			return m.who + " " + v
+		case ok:
+			return m.who
 		}
 	}
 	var found []string
@@ -33,12 +37,17 @@ func Owner(o metav1.ObjectMeta) string {
 	return slices.Min(found)
 }
 
-var marks = []struct{ key, who string }{
-	{"argocd.argoproj.io/tracking-id", "Argo CD"}, {"argocd.argoproj.io/instance", "Argo CD"},
-	{"kustomize.toolkit.fluxcd.io/name", "Flux Kustomization"}, {"helm.toolkit.fluxcd.io/name", "Flux HelmRelease"},
-	{"objectset.rio.cattle.io/owner-name", "Rancher Fleet"}, {"meta.helm.sh/release-name", "Helm"},
-	{"addonmanager.kubernetes.io/mode", "the add-on manager"}, {"kubernetes.azure.com/managedby", "AKS"},
-	{"eks.amazonaws.com/component", "EKS"}, {"objectset.rio.cattle.io/id", "K3s"},
+// marks are labels and annotations that a deployer puts on what it deploys;
+// the value of some names the application or release.
+var marks = []struct {
+	key, who string
+	named    bool
+}{
+	{"argocd.argoproj.io/tracking-id", "Argo CD", false}, {"argocd.argoproj.io/instance", "Argo CD", true},
+	{"kustomize.toolkit.fluxcd.io/name", "Flux Kustomization", true}, {"helm.toolkit.fluxcd.io/name", "Flux HelmRelease", true},
+	{"objectset.rio.cattle.io/owner-name", "Rancher Fleet", true}, {"meta.helm.sh/release-name", "Helm", true},
+	{"addonmanager.kubernetes.io/mode", "the add-on manager", false}, {"kubernetes.azure.com/managedby", "AKS", false},
+	{"eks.amazonaws.com/component", "EKS", false}, {"objectset.rio.cattle.io/id", "K3s", false},
 }
 
 var knownManagers = map[string]string{

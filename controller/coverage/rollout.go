@@ -12,22 +12,26 @@ func (s *set) rollout() (outdated []string, why *Reason) {
 	if s.current == nil {
 		return nil, nil
 	}
-	var stuck []string
 	for i, st := range s.state {
-		if st == Leaving || st == Excluded {
-			continue
-		}
-		if s.flags[i].has(unsettled) && st != Updating && st != Starting {
-			stuck = append(stuck, fmt.Sprintf("%s (%s)", s.w.nodes[i].Name, st))
-		}
-		if s.lags(i) {
+		if st != Leaving && st != Excluded && s.lags(i) {
 			outdated = append(outdated, s.w.nodes[i].Name)
 		}
 	}
 	if len(outdated) == 0 {
 		return nil, nil
 	}
-	return outdated, s.hold(stuck)
+	return outdated, s.hold(s.stuck())
+}
+
+// stuck names the nodes that use up the budget and are not on their way.
+func (s *set) stuck() []string {
+	var out []string
+	for i, st := range s.state {
+		if s.flags[i].has(unsettled) && st != Leaving && st != Excluded && st != Updating && st != Starting {
+			out = append(out, fmt.Sprintf("%s (%s)", s.w.nodes[i].Name, st))
+		}
+	}
+	return out
 }
 
 // lags tells whether a node runs an older revision only.
@@ -51,7 +55,7 @@ func (s *set) hold(stuck []string) *Reason {
 	case s.surge:
 		return new(because(SurgeSlotHeld, fmt.Sprintf("the rolling update to revision %d waits for nodes that hold its surge slots: %s", s.current.Number, first(stuck, 3)), cause))
 	case s.busy >= s.budget:
-		return new(because(RolloutBlocked, fmt.Sprintf("the rolling update to revision %d is blocked: %d nodes unavailable, maxUnavailable is %d: %s", s.current.Number, s.busy, s.budget, first(stuck, 3)), cause))
+		return new(because(RolloutBlocked, fmt.Sprintf("the rolling update to revision %d is blocked: unavailable nodes %d, maxUnavailable %d: %s", s.current.Number, s.busy, s.budget, first(stuck, 3)), cause))
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func syncOf(j Judged) Sync {
 
 func observationOf(j Judged) Observation {
 	if j.ObserveErr == nil {
-		return Observation{State: clusters.Fresh, At: new(j.Live.ObservedAt.UTC())}
+		return Observation{State: clusters.Fresh, At: new(j.Live.ObservedAt.UTC()), Recorded: len(j.Cluster.Recorded) > 0}
 	}
 	o := Observation{State: clusters.Failed, Error: j.ObserveErr.Error()}
 	if e, ok := asObserveError(j.ObserveErr); ok {

@@ -99,8 +99,10 @@ type Sync struct {
 type Observation struct {
 	State clusters.ObserveState `json:"state"`
 	At    *time.Time            `json:"at,omitempty"`
-	Stage string                `json:"stage,omitempty"`
-	Error string                `json:"error,omitempty"`
+	// Recorded tells that At is the time of a dump, not of this run.
+	Recorded bool   `json:"recorded,omitempty"`
+	Stage    string `json:"stage,omitempty"`
+	Error    string `json:"error,omitempty"`
 }
 
 // DaemonSet is the second axis, coverage, for one DaemonSet.
@@ -210,7 +212,7 @@ func New(fleet string, at time.Time, rev source.Revision, nodesListed string, cs
 		Complete: true, NodesListed: nodesListed, Clusters: sortedClusters(cs),
 	}
 	if !rev.IsZero() {
-		r.Source = &Source{rev.URL, rev.Ref, rev.Commit, rev.CommittedAt.UTC(), rev.FetchedAt.UTC()}
+		r.Source = &Source{rev.URL, rev.Ref, rev.Commit, rev.CommittedAt.UTC(), rev.FetchedAt.UTC().Truncate(time.Second)}
 	}
 	r.Findings = append(r.Findings, more...)
 	for i := range r.Clusters {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
 )
@@ -140,7 +142,7 @@ func (p *printer) cluster(r Report, c Cluster) {
 		head += "  " + clean(c.Version)
 	}
 	if c.Observation.State == clusters.Fresh {
-		head += fmt.Sprintf("  %s  observed %s", plural(*c.Nodes, "node"), c.Observation.At.Format("2006-01-02 15:04:05Z"))
+		head += fmt.Sprintf("  %s  %s", plural(*c.Nodes, "node"), seen(r, c.Observation))
 	} else {
 		head += "  " + p.paint(red, string(c.Observation.State)+": "+clean(c.Observation.Error))
 	}
@@ -153,6 +155,15 @@ func (p *printer) cluster(r Report, c Cluster) {
 		return
 	}
 	p.daemonSets(r, c)
+}
+
+// seen says when a cluster was seen; a dump also how long ago that was.
+func seen(r Report, o Observation) string {
+	at := o.At.Format("2006-01-02 15:04:05Z")
+	if !o.Recorded {
+		return "observed " + at
+	}
+	return fmt.Sprintf("recorded %s, %s ago", at, duration.HumanDuration(r.GeneratedAt.Sub(*o.At)))
 }
 
 func (p *printer) sync(s Sync) string {
@@ -225,7 +236,9 @@ func (p *printer) daemonSet(r Report, d DaemonSet, width int) {
 	}
 	for _, g := range groups(d.Nodes) {
 		p.line("      %-12s %-24s %s", g.state, clean(g.code), clean(listed(sampleOf(g.nodes))))
-		p.line("        %s", p.paint(faint, clean(g.message)))
+		if g.message != "" {
+			p.line("        %s", p.paint(faint, clean(g.message)))
+		}
 	}
 	if p.s.Wide {
 		for _, s := range d.StrayPods {

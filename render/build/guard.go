@@ -83,7 +83,11 @@ func (g *guard) visit(dir string) (*kustomization, error) {
 	}
 	g.stack = append(g.stack, dir)
 	defer func() { g.stack = g.stack[:len(g.stack)-1] }()
-	for _, e := range entries(&k.spec) {
+	all := entries(&k.spec)
+	if len(all) > g.tree.limits.Files {
+		return nil, g.tree.refuse(over(show(k.file), g.tree.limits.Files, "files"))
+	}
+	for _, e := range all {
 		if err := g.entry(k, e); err != nil {
 			return nil, err
 		}

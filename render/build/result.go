@@ -235,7 +235,7 @@ func resourceID(u *unstructured.Unstructured) string {
 
 // quotedContent matches where kustomize repeats content of the repository,
 // which may hold secrets: configurations, patches, resources and literals.
-var quotedContent = regexp.MustCompile("(?s)with config: `.*`|\\[patch: .*\\]|for the following resource:.*|literal sources \\[.*\\]|invalid literal source .*, expected|line \\[[0-9 ]+\\] has invalid utf8 bytes.*|illegally repeats the key `[^`]*`")
+var quotedContent = regexp.MustCompile("(?s)with config: `.*`|\\[patch: \"(?:[^\"\\\\]|\\\\.)*\"\\]|for the following resource:.*|literal sources \\[.*, expected|invalid literal source .*, expected|line \\[[0-9 ]+\\] has invalid utf8 bytes.*|invalid utf8 bytes : .*|decoding [\\[{].*|JsonOp=.*|for patch [\\[{].*")
 
 // withoutSecrets shortens a message of kustomize's to its first line, without
 // what it repeats of files and without any content of a generated Secret.

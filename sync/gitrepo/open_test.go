@@ -90,7 +90,7 @@ func TestEndpointKeepsThePathEscaped(t *testing.T) {
 func TestSuggest(t *testing.T) {
 	names := []string{"zzz", "develop", "main", "release-1", "release-2", "maim", "other"}
 	got := suggest("mian", names, "branches")
-	want := `the repository's branches are "maim", "main", "zzz", "other", "develop" and 2 more`
+	want := `the repository's branches are "main", "maim", "zzz", "other", "develop" and 2 more`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -20,6 +20,9 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
+// errNoPack is returned where an answer had neither a pack nor a reason.
+var errNoPack = errors.New("the server sent no pack")
+
 // readRemote asks for the refs, one round trip, and downloads the commit
 // unless it is cached and complete.
 func (r *Repository) readRemote(ctx context.Context) (target, *snapshot, error) {
@@ -140,8 +143,7 @@ func (s *session) download(ctx context.Context, into *filesystem.Storage, t targ
 func refused(err error) bool {
 	var said saidError
 	var status statusError
-	return errors.As(err, &said) || errors.Is(err, transport.ErrEmptyUploadPackRequest) || errors.Is(err, packfile.ErrEmptyPackfile) ||
-		errors.As(err, &status) && !errors.Is(err, ErrUnauthorized)
+	return errors.As(err, &said) || errors.Is(err, errNoPack) || errors.As(err, &status) && !errors.Is(err, ErrUnauthorized)
 }
 
 // all are the tips of all branches and tags, each once.
@@ -175,7 +177,7 @@ func (s *session) pack(ctx context.Context, into *filesystem.Storage, wants []pl
 	}
 	if err := packfile.UpdateObjectStorage(into, r); err != nil {
 		err = s.explain(ctx, err)
-		if ctx.Err() != nil || isAnswer(err) || errors.Is(err, packfile.ErrEmptyPackfile) {
+		if ctx.Err() != nil || isAnswer(err) || errors.Is(err, errNoPack) {
 			return fmt.Errorf("reading the pack: %w", err)
 		}
 		return fmt.Errorf("%w: reading the pack: %w", ErrIncomplete, err)
@@ -239,7 +241,7 @@ func (s *session) explain(ctx context.Context, err error) error {
 	case isAnswer(err):
 		return s.explainAnswer(err)
 	case errors.Is(err, transport.ErrEmptyUploadPackRequest), errors.Is(err, packfile.ErrEmptyPackfile):
-		return err
+		return errNoPack
 	case errors.As(err, &network):
 		return fmt.Errorf("%w: %s", ErrUnreachable, s.creds.scrub(bare(err).Error()))
 	}
