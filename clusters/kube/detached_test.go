@@ -61,6 +61,7 @@ func TestGoneWithoutStatusIsReadOnceMore(t *testing.T) {
 			send(w, 200, list("DaemonSetList", "apps/v1", `"resourceVersion":"2"`))
 		}
 	}))
+	s.Start()
 	if _, err := (&kube.Observer{}).Observe(t.Context(), cluster(kubeconfig(t, s.URL)), clusters.Want{}); err != nil {
 		t.Errorf("got %v, want the list afresh", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,14 +108,16 @@ func scan(ctx context.Context, s streams, l lookFlags, o outputFlags, args []str
 	return o.status(r)
 }
 
+// daemonSetName is the name that an argument such as ds/logger gives.
 func daemonSetName(args []string) string {
-	for _, a := range args {
-		for _, prefix := range []string{"ds/", "daemonset/", "daemonsets/", "daemonset.apps/", "daemonsets.apps/"} {
-			a = strings.TrimPrefix(a, prefix)
-		}
-		return a
+	if len(args) == 0 {
+		return ""
 	}
-	return ""
+	kind, name, found := strings.Cut(args[0], "/")
+	if found && slices.Contains([]string{"ds", "daemonset", "daemonsets", "daemonset.apps", "daemonsets.apps"}, kind) {
+		return name
+	}
+	return args[0]
 }
 
 // clusters are what the flags name: one made of all dumps, or contexts.

@@ -42,7 +42,10 @@ const (
 //	folder/key/new-…   one that is being made, or was when the process died
 //
 // The one before the newest is kept, for artifacts that still read from it.
-type cache struct{ folder, key string }
+type cache struct {
+	folder, key string
+	packs       int // in one repository, before a new one is made
+}
 
 func cacheKey(at location, a Auth, w wanted) string {
 	parts := append([]string{at.shown, string(w.name()), w.commit}, a.identity()...)
@@ -143,7 +146,7 @@ func (c cache) grow(ctx context.Context, t target, s *session) (*snapshot, error
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIncomplete, err)
 	}
-	if packs, err := store.ObjectPacks(); err != nil || len(packs) >= maxPacks {
+	if packs, err := store.ObjectPacks(); err != nil || len(packs) >= c.packs {
 		return nil, fmt.Errorf("%w: %d packs are too many", ErrIncomplete, len(packs))
 	}
 	old, err := verified(ctx, path, have.Hash())

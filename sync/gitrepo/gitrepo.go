@@ -88,7 +88,7 @@ func Open(c Config) (*Repository, error) {
 	if !at.isLocal() && c.Cache == "" {
 		return nil, errors.New("opening a remote repository: no cache folder is given")
 	}
-	r.cache = cache{folder: c.Cache, key: cacheKey(at, c.Auth, r.want)}
+	r.cache = cache{folder: c.Cache, key: cacheKey(at, c.Auth, r.want), packs: maxPacks}
 	return r, nil
 }
 

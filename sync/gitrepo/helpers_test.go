@@ -81,6 +81,25 @@ func (r repo) commit(message string) string {
 	return r.git("rev-parse", "HEAD")
 }
 
+// packWithout is a pack of all objects but one.
+func (r repo) packWithout(object string) string {
+	r.t.Helper()
+	omitted := r.git("rev-parse", object)
+	var list []string
+	for line := range strings.Lines(r.git("rev-list", "--objects", "HEAD")) {
+		if h, _, _ := strings.Cut(strings.TrimSpace(line), " "); h != omitted {
+			list = append(list, h)
+		}
+	}
+	cmd := exec.Command("git", "pack-objects", "-q", "--stdout")
+	cmd.Dir, cmd.Env, cmd.Stdin = r.dir, gitEnv(), strings.NewReader(strings.Join(list, "\n")+"\n")
+	out, err := cmd.Output()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(out)
+}
+
 // change writes v into a file and commits it.
 func (r repo) change(v string) string {
 	r.t.Helper()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,11 +118,21 @@ func (s *session) list(ctx context.Context) (refs, error) {
 	return s.answer, nil
 }
 
+// overlap is how many commits back a download goes that builds on an earlier
+// one. A server compares with what we have only where history connects the two,
+// so with one commit it would send all files again; and without a limit, all of
+// a rewritten history.
+const overlap = 32
+
 // download puts the commit of t into a repository that has have, if that is
 // not zero. A commit to which no ref need lead is asked for by itself, and if
 // the server will not have that, looked for in all branches and tags.
 func (s *session) download(ctx context.Context, into *filesystem.Storage, t target, have plumbing.Hash) error {
-	err := s.pack(ctx, into, []plumbing.Hash{t.want}, 1, have)
+	depth := 1
+	if !have.IsZero() {
+		depth = overlap
+	}
+	err := s.pack(ctx, into, []plumbing.Hash{t.want}, depth, have)
 	if !t.exact || !refused(err) {
 		return err
 	}
@@ -182,13 +193,18 @@ func (s *session) pack(ctx context.Context, into *filesystem.Storage, wants []pl
 		}
 		return fmt.Errorf("%w: reading the pack: %w", ErrIncomplete, err)
 	}
-	if len(res.Shallows) == 0 {
-		return nil
-	}
-	if err := into.SetShallow(append(req.Shallows, res.Shallows...)); err != nil {
-		return fmt.Errorf("recording the history's end: %w", err)
+	if err := into.SetShallow(ends(req.Shallows, res.ShallowUpdate)); err != nil {
+		return fmt.Errorf("recording where history ends: %w", err)
 	}
 	return nil
+}
+
+// ends are the commits whose parents are not there, after a download.
+func ends(before []plumbing.Hash, u packp.ShallowUpdate) []plumbing.Hash {
+	after := slices.Concat(before, u.Shallows)
+	after = slices.DeleteFunc(after, func(h plumbing.Hash) bool { return slices.Contains(u.Unshallows, h) })
+	plumbing.HashesSort(after)
+	return slices.Compact(after)
 }
 
 func (s *session) request(into *filesystem.Storage, wants []plumbing.Hash, depth int, have plumbing.Hash) (*packp.UploadPackRequest, error) {
@@ -215,7 +231,7 @@ func (s *session) request(into *filesystem.Storage, wants []plumbing.Hash, depth
 	}
 	var err error
 	if req.Shallows, err = into.Shallow(); err != nil {
-		return nil, fmt.Errorf("reading the history's end: %w", err)
+		return nil, fmt.Errorf("reading where history ends: %w", err)
 	}
 	return req, nil
 }

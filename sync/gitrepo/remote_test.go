@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -587,8 +588,11 @@ func TestFetchFromACorruptServer(t *testing.T) {
 			t.Errorf("damage at %d: published %v after %v", at, left, err)
 		}
 	}
-	if _, err := repository.Fetch(t.Context()); err == nil {
-		t.Log("the last damage did not matter to the branch")
+	if err := os.WriteFile(found[0], append(sound[:12:12], make([]byte, len(sound)-12)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := repository.Fetch(t.Context()); err == nil {
+		t.Errorf("got %s from a server that has nothing", a.Revision.Commit)
 	}
 	if err := os.WriteFile(found[0], sound, 0o600); err != nil {
 		t.Fatal(err)
@@ -598,7 +602,37 @@ func TestFetchFromACorruptServer(t *testing.T) {
 	}
 }
 
-// A pack that is well formed and lacks a file's content.
+// A pack that is well formed and lacks a file's content: only reading it back
+// shows that.
+func TestFetchFromAServerThatOmitsAnObject(t *testing.T) {
+	r := newRepo(t)
+	r.write("sub/f.yaml", "x")
+	r.commit("x")
+	s := serve(t, r)
+	repository := open(t, s.config(Config{Branch: "main"}))
+	for _, omitted := range []string{"HEAD:sub/f.yaml", "HEAD:sub", "HEAD^{tree}", "HEAD"} {
+		pack := r.packWithout(omitted)
+		s.interfere(func(w http.ResponseWriter, req *http.Request) bool {
+			if req.Method != http.MethodPost {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+			fmt.Fprintf(w, "00000008NAK\n%04x\x01%s0000", len(pack)+5, pack)
+			return true
+		})
+		if _, err := repository.Fetch(t.Context()); !errors.Is(err, ErrIncomplete) {
+			t.Errorf("without %s: want ErrIncomplete, got %v", omitted, err)
+		}
+		if left := packs(t, s.cache); len(left) != 0 {
+			t.Errorf("without %s: published %v", omitted, left)
+		}
+	}
+	s.interfere(nil)
+	if got := content(t, fetchFrom(t, repository).Files, "sub/f.yaml"); got != "x" {
+		t.Errorf("healed: got %q", got)
+	}
+}
+
 func TestFetchFromAServerThatLacksAnObject(t *testing.T) {
 	r := newRepo(t)
 	r.write("sub/f.yaml", "x")
@@ -686,18 +720,26 @@ func TestCacheIsPrivateAndBounded(t *testing.T) {
 	if err := os.Mkdir(left, 0o700); err != nil { // as a killed process leaves it
 		t.Fatal(err)
 	}
-	for i := 1; i <= maxPacks; i++ {
+	repository.cache.packs = 3
+	for i := 1; i <= 3; i++ {
 		r.change(fmt.Sprint(i))
 		fetchFrom(t, repository)
 	}
-	if n := len(packs(t, s.cache)); n != maxPacks+1 {
-		t.Errorf("got %d packs, want %d in the old repository and one in the new", n, maxPacks)
+	if n := len(packs(t, s.cache)); n != 4 {
+		t.Errorf("got %d packs, want 3 in the old repository and one in the new", n)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what a killed process left is still there: %v", err)
 	}
 	if got := content(t, first.Files, "v.txt"); got != "0" {
 		t.Errorf("the first artifact now says %q", got)
+	}
+	for i := 4; i <= 9; i++ {
+		r.change(fmt.Sprint(i))
+		fetchFrom(t, repository)
+	}
+	if numbers, err := repository.cache.generations(); err != nil || !slices.Equal(numbers, []int{3, 4}) {
+		t.Errorf("got repositories %v, %v, want the newest and the one before", numbers, err)
 	}
 	err := filepath.WalkDir(s.cache, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -758,22 +800,56 @@ func TestFetchWaitsForTheLockUntilTheDeadline(t *testing.T) {
 	fetchFrom(t, repository)
 }
 
-// The cache is what the real git takes for a sound repository.
+// However history moves, the cache is what the real git takes for sound.
 func TestCacheIsARepository(t *testing.T) {
 	r := newRepo(t)
-	r.change("one")
+	r.change("0")
 	s := serve(t, r)
 	repository := open(t, s.config(Config{Branch: "main"}))
-	fetchFrom(t, repository)
-	r.change("two")
-	fetchFrom(t, repository)
-	path, ok, err := repository.cache.newest()
-	if !ok || err != nil {
-		t.Fatal(ok, err)
+	steps := []struct {
+		reason string
+		move   func()
+	}{
+		{"the first time", func() {}},
+		{"one commit", func() { r.change("1") }},
+		{"some commits", func() { r.change("2"); r.change("3"); r.change("4") }},
+		{"a merge", func() {
+			r.git("checkout", "-q", "-b", "side", "main~2")
+			r.write("w.txt", "side")
+			r.commit("side")
+			r.git("checkout", "-q", "main")
+			r.git("merge", "-q", "-m", "merge", "side")
+		}},
+		{"more commits than overlap", func() {
+			for i := range overlap + 2 {
+				r.git("commit", "-q", "--allow-empty", "-m", fmt.Sprint(i))
+			}
+			r.change("5")
+		}},
+		{"back", func() { r.git("reset", "-q", "--hard", "main~3") }},
+		{"rewritten", func() {
+			r.git("checkout", "-q", "--orphan", "other")
+			r.change("6")
+			r.git("branch", "-M", "other", "main")
+		}},
 	}
-	bare := repo{t: t, dir: path}
-	bare.git("fsck", "--strict")
-	if got := bare.git("show", "refs/rollcall/current:v.txt"); got != "two" {
-		t.Errorf("got %q", got)
+	for _, st := range steps {
+		st.move()
+		a := fetchFrom(t, repository)
+		if want := r.git("rev-parse", "main"); a.Revision.Commit != want {
+			t.Errorf("%s: got %s, want %s", st.reason, a.Revision.Commit, want)
+		}
+		path, ok, err := repository.cache.newest()
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		bare := repo{t: t, dir: path}
+		bare.git("fsck", "--strict")
+		if got, want := bare.git("show", string(current)+":v.txt"), content(t, a.Files, "v.txt"); got != want {
+			t.Errorf("%s: git shows %q and we %q", st.reason, got, want)
+		}
+	}
+	if numbers, err := repository.cache.generations(); err != nil || len(numbers) != 1 {
+		t.Errorf("got repositories %v, %v, want one that grew", numbers, err)
 	}
 }

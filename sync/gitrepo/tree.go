@@ -40,6 +40,9 @@ var (
 func newTree(s *snapshot, base string) (*Tree, error) {
 	t := &Tree{objects: s.objects, root: s.commit.TreeHash, base: base, time: s.commit.Committer.When}
 	e, err := t.resolve(".")
+	if err == nil && e.mode == filemode.Submodule {
+		err = errSubmodule
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: commit %s has no folder %q: %w", ErrPathNotFound, s.commit.Hash, base, err)
