@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 kustomize still loads what these deprecated fields name, so they are judged.
+
 package build
 
 import (

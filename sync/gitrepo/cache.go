@@ -30,8 +30,9 @@ const (
 	// staging begins the names of repositories that are not complete yet.
 	staging = "new-"
 
-	// current is the ref of the last complete commit. It says what the server
-	// need not send again, never what the remote's ref is.
+	// current is the ref of the commit that was downloaded last and found
+	// complete. It says what the server need not send again, never what the
+	// remote's ref is.
 	current = plumbing.ReferenceName("refs/rollcall/current")
 )
 

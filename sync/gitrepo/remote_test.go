@@ -845,7 +845,7 @@ func TestCacheIsARepository(t *testing.T) {
 		}
 		bare := repo{t: t, dir: path}
 		bare.git("fsck", "--strict")
-		if got, want := bare.git("show", string(current)+":v.txt"), content(t, a.Files, "v.txt"); got != want {
+		if got, want := bare.git("show", a.Revision.Commit+":v.txt"), content(t, a.Files, "v.txt"); got != want {
 			t.Errorf("%s: git shows %q and we %q", st.reason, got, want)
 		}
 	}
