@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"rollcall.dev/rollcall/clusters"
@@ -43,14 +44,22 @@ func Reconcile(ctx context.Context, l Line, a source.Artifact, cs []clusters.Clu
 	return out
 }
 
-// renderFindings are what a cluster's render says of its overlay.
+// renderFindings are what a cluster's render says of its overlay. What one file
+// has twice is one cause.
 func renderFindings(c clusters.Cluster, d render.Desired, err error) []report.Finding {
 	var out []report.Finding
+	add := func(f report.Finding) {
+		if i := slices.IndexFunc(out, func(x report.Finding) bool { return x.ID == f.ID }); i >= 0 {
+			out[i].Message += "; " + f.Message
+			return
+		}
+		out = append(out, f)
+	}
 	for i := range d.Warnings {
-		out = append(out, renderFinding(c.Name, d.Overlay, &d.Warnings[i]))
+		add(renderFinding(c.Name, d.Overlay, &d.Warnings[i]))
 	}
 	if err != nil {
-		out = append(out, renderFinding(c.Name, d.Overlay, err))
+		add(renderFinding(c.Name, d.Overlay, err))
 	}
 	return out
 }

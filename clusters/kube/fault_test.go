@@ -165,6 +165,50 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 	wantFault(t, err, clusters.Failed, "larger than 10000 bytes together")
 }
 
+// Optional resources may be forbidden or unknown to the server, which blanks
+// them. What is merely broken must not look like that.
+func TestOptionalResources(t *testing.T) {
+	for resource, stage := range map[string]string{
+		"controllerrevisions": `listing controllerrevisions in namespace "a"`,
+		"events":              `listing events in namespace "a"`,
+		"kube-system":         `reading namespaces "kube-system"`,
+	} {
+		observed := func(code int, reason string) (clusters.Live, error) {
+			s := fake(t, func(w http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/daemonsets"):
+					send(w, 200, list("DaemonSetList", "apps/v1", `"resourceVersion":"1"`, `{"metadata":{"namespace":"a","name":"d"}}`, `{"metadata":{"namespace":"b","name":"d"}}`))
+				case strings.HasSuffix(r.URL.Path, "/"+resource):
+					send(w, code, status(code, reason))
+				default:
+					return false
+				}
+				return true
+			})
+			s.Start()
+			return new(kube.Observer).Observe(t.Context(), cluster(kubeconfig(t, s.URL)), clusters.Want{})
+		}
+		_, err := observed(500, "InternalError")
+		wantFault(t, err, clusters.Failed, stage)
+		_, err = observed(401, "Unauthorized")
+		wantFault(t, err, clusters.Denied, stage)
+
+		blank := resource
+		if resource == "kube-system" {
+			blank = "namespaces"
+		}
+		for code, word := range map[int]string{403: "Forbidden", 404: "NotFound"} {
+			live, err := observed(code, word)
+			if err != nil {
+				t.Errorf("%s answered with %d: %v", resource, code, err)
+			}
+			if reason, ok := live.Lacks(blank); !ok || !strings.HasPrefix(reason, map[int]string{403: "forbidden: ", 404: "not there: "}[code]) || len(live.Blanks) != 1 {
+				t.Errorf("%s answered with %d: got blanks %q", resource, code, live.Blanks)
+			}
+		}
+	}
+}
+
 func TestExpiredListIsReadOnceMore(t *testing.T) {
 	var requests []string
 	s := fake(t, daemonSets(func(w http.ResponseWriter, r *http.Request) {

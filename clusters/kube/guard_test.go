@@ -156,11 +156,22 @@ func TestPluginNotInstalled(t *testing.T) {
 	wantFault(t, err, clusters.Failed, `exec plugin "no-such-plugin"`, "not found", "brew install the-plugin")
 }
 
-// Many clusters are read at once: none may ask at the terminal.
+// Many clusters are read at once: none may ask at the terminal, even where
+// there is one.
 func TestPluginThatMustAsk(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin := os.Stdin
+	os.Stdin = terminal
+	t.Cleanup(func() {
+		os.Stdin = stdin
+		_ = terminal.Close()
+	})
 	path := kubeconfig(t, "https://"+closedPort(t), plugin("true"), func(_ *api.Cluster, u *api.AuthInfo) { u.Exec.InteractiveMode = api.AlwaysExecInteractiveMode })
-	_, err := new(kube.Observer).Observe(t.Context(), cluster(path), clusters.Want{})
-	wantFault(t, err, clusters.Failed, `running exec plugin "true"`, "standard input")
+	_, err = new(kube.Observer).Observe(t.Context(), cluster(path), clusters.Want{})
+	wantFault(t, err, clusters.Failed, `running exec plugin "true"`, "standard input is unavailable: log in with kubectl first")
 }
 
 func TestPluginIsAskedOnceAnObservation(t *testing.T) {

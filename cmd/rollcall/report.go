@@ -198,8 +198,8 @@ func (f fleet) open() (*gitrepo.Repository, error) {
 	}
 	src := f.Source
 	url := src.URL
-	if !strings.Contains(url, "://") {
-		url = under(f.dir, url)
+	if before, _, remote := strings.Cut(url, ":"); !remote || strings.Contains(before, "/") {
+		url = under(f.dir, url) // a path; anything else, git@host:path too, names a server
 	}
 	repo, err := gitrepo.Open(gitrepo.Config{
 		URL: url, Branch: src.Ref.Branch, Tag: src.Ref.Tag, Commit: src.Ref.Commit, Path: src.Path,

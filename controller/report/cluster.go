@@ -79,7 +79,11 @@ func syncOf(j Judged) Sync {
 
 func observationOf(j Judged) Observation {
 	if j.ObserveErr == nil {
-		return Observation{State: clusters.Fresh, At: new(j.Live.ObservedAt.UTC()), Recorded: len(j.Cluster.Recorded) > 0}
+		o := Observation{State: clusters.Fresh, Recorded: len(j.Cluster.Recorded) > 0}
+		if at := j.Live.ObservedAt; !at.IsZero() { // a dump may hold no time at all
+			o.At = new(at.UTC())
+		}
+		return o
 	}
 	o := Observation{State: clusters.Failed, Error: j.ObserveErr.Error()}
 	if e, ok := asObserveError(j.ObserveErr); ok {
@@ -90,10 +94,10 @@ func observationOf(j Judged) Observation {
 
 func daemonSetOf(d *coverage.DaemonSet, j Judged, keep func(coverage.State) bool) DaemonSet {
 	out := DaemonSet{
-		Namespace: d.Namespace, Name: d.Name, InGit: d.Subject.Desired != nil, Live: d.Subject.Live != nil,
+		Namespace: d.Namespace, Name: d.Name, InGit: inGit(d, j), Live: d.Subject.Live != nil,
 		Counts: countsOf(d.Counts), Nodes: []Node{}, StrayPods: []Stray{},
 	}
-	out.counts = out.InGit || !j.HasSource
+	out.counts = !j.HasSource || out.InGit == nil || *out.InGit
 	if d.Subject.Live != nil {
 		out.Owner = coverage.Owner(d.Subject.Live.ObjectMeta)
 	}
@@ -111,6 +115,15 @@ func daemonSetOf(d *coverage.DaemonSet, j Judged, keep func(coverage.State) bool
 	}
 	out.Notes = append(out.Notes, reasonsOf(d.Problems)...)
 	return out
+}
+
+// inGit is not known where Git's side could not be rendered; such a DaemonSet
+// counts, since nothing may be hidden by a render that failed.
+func inGit(d *coverage.DaemonSet, j Judged) *bool {
+	if j.RenderErr != nil {
+		return nil
+	}
+	return new(d.Subject.Desired != nil)
 }
 
 func countsOf(c coverage.Counts) Counts {

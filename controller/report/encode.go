@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -93,12 +92,12 @@ func encodeLines(w io.Writer, r Report) error {
 	return nil
 }
 
-// names prints what needs attention as kubectl prints names.
+// names prints what counts and needs attention as kubectl prints names.
 func names(r Report) string {
 	var b strings.Builder
 	for _, c := range r.Clusters {
 		for _, d := range c.DaemonSets {
-			if slices.ContainsFunc(d.Nodes, func(n Node) bool { return attention(n.State) }) || !d.Live {
+			if d.counts && (d.needsAttention() || !d.Live) {
 				fmt.Fprintf(&b, "%s/%s/daemonset.apps/%s\n", clean(c.Name), clean(d.Namespace), clean(d.Name))
 			}
 		}
@@ -128,5 +127,5 @@ func clean(s string) string {
 
 func unprintable(r rune) bool {
 	return r < 0x20 || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029' || r == '\u200e' || r == '\u200f' ||
-		r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\ufffd'
+		r == '\u061c' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\ufffd'
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"html"
 	"strings"
 
 	"rollcall.dev/rollcall/clusters"
@@ -30,6 +31,13 @@ func clusterRow(c Cluster) string {
 	if c.Observation.State != clusters.Fresh {
 		return fmt.Sprintf("| %s | %s | **%s** | ? | ? | ? |\n", md(c.Name), c.Sync.State, c.Observation.State)
 	}
+	at := "?"
+	if c.Observation.At != nil {
+		at = c.Observation.At.Format("2006-01-02 15:04Z")
+	}
+	if c.Sync.Error != "" { // what Git wants is not known, so neither is what counts
+		return fmt.Sprintf("| %s | %s | %s | ? | ? | ? |\n", md(c.Name), c.Sync.State, at)
+	}
 	var s Summary
 	for _, d := range c.DaemonSets {
 		if d.counts {
@@ -40,10 +48,14 @@ func clusterRow(c Cluster) string {
 	if s.UpToDate != nil {
 		up = fmt.Sprint(*s.UpToDate)
 	}
-	return fmt.Sprintf("| %s | %s | %s | %d | %d/%d | %s |\n", md(c.Name), c.Sync.State, c.Observation.At.Format("2006-01-02 15:04Z"), s.DaemonSets, s.Covered, s.Intended, up)
+	return fmt.Sprintf("| %s | %s | %s | %d | %d/%d | %s |\n", md(c.Name), c.Sync.State, at, s.DaemonSets, s.Covered, s.Intended, up)
 }
 
 func markdownFindings(b *strings.Builder, r Report) {
+	if len(r.Findings) == 0 {
+		b.WriteString("\nNo findings.\n")
+		return
+	}
 	b.WriteString("\n| | Finding | Cluster | Cause | Message | Affected |\n|---|---|---|---|---|---|\n")
 	hidden := 0
 	for _, f := range r.Findings {
@@ -70,13 +82,25 @@ func markdownDetails(b *strings.Builder, c Cluster) {
 	if rows.Len() == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n| DaemonSet | State | Reason | Nodes | Message |\n|---|---|---|---|---|\n%s\n</details>\n", md(c.Name), rows.String())
+	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n| DaemonSet | State | Reason | Nodes | Message |\n|---|---|---|---|---|\n%s\n</details>\n", plainHTML(c.Name), rows.String())
 }
 
-var mdEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "@", "&#64;", "#", `\#`, "://", ":\u200b//")
+var mdEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "$", `\$`, "[", `\[`, "]", `\]`,
+	"@", "@"+gap, "#", "#"+gap, "://", ":"+gap+"//", "www.", "www"+gap+".")
+
+// gap is a space of no width. Forges look for mentions, issues and links in the
+// text that is left when escapes are resolved, so that only a gap stops them.
+const gap = "\u200b"
 
 // md makes text from a cluster inert in Markdown: no table cell, link, mention
 // or HTML of its own.
 func md(s string) string { return mdEscapes.Replace(clean(s)) }
+
+var gaps = strings.NewReplacer("@", "@"+gap, "#", "#"+gap, "://", ":"+gap+"//", "www.", "www"+gap+".")
+
+// plainHTML is for where Markdown is not read, inside an element.
+func plainHTML(s string) string {
+	return html.EscapeString(gaps.Replace(clean(s)))
+}
 
 func code(s string) string { return strings.ReplaceAll(clean(s), "`", "'") }

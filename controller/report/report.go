@@ -109,7 +109,7 @@ type Observation struct {
 type DaemonSet struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
-	InGit     bool     `json:"inGit"`
+	InGit     *bool    `json:"inGit"` // null where the render failed: it is not known
 	Live      bool     `json:"live"`
 	Owner     string   `json:"owner,omitempty"`
 	Counts    Counts   `json:"counts"`
@@ -214,7 +214,7 @@ func New(fleet string, at time.Time, rev source.Revision, nodesListed string, cs
 	if !rev.IsZero() {
 		r.Source = &Source{rev.URL, rev.Ref, rev.Commit, rev.CommittedAt.UTC(), rev.FetchedAt.UTC().Truncate(time.Second)}
 	}
-	r.Findings = append(r.Findings, more...)
+	r.Findings = append([]Finding{}, more...)
 	for i := range r.Clusters {
 		r.add(&r.Clusters[i])
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,14 +87,8 @@ func TestColorOnlyRepeats(t *testing.T) {
 	if !strings.Contains(colored, "\x1b[31m") {
 		t.Error("a colored table has no red")
 	}
-	var plain strings.Builder
-	for _, part := range strings.Split(colored, "\x1b[") {
-		if _, rest, ok := strings.Cut(part, "m"); ok && plain.Len() > 0 {
-			part = rest
-		}
-		plain.WriteString(part)
-	}
-	if diff := cmp.Diff(encode(t, "table", world(variant{})), plain.String()); diff != "" {
+	plain := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(colored, "")
+	if diff := cmp.Diff(encode(t, "table", world(variant{})), plain); diff != "" {
 		t.Errorf("without its colors the table is another:\n%s", diff)
 	}
 }
@@ -283,6 +278,19 @@ func TestUpToDate(t *testing.T) {
 	}
 }
 
+// Scripts walk lists: there is none that is null.
+func TestEmptyLists(t *testing.T) {
+	r := report.New("", noon, source.Revision{}, "attention", []report.Cluster{report.NewCluster(report.Judged{}, nil), gone()}[:1], nil)
+	for _, key := range []string{"clusters", "findings"} {
+		if _, ok := decode(t, []byte(encode(t, "json", r)))[key].([]any); !ok {
+			t.Errorf("%s is no list where there is none", key)
+		}
+	}
+	if text := encode(t, "json", r); strings.Contains(text, ": null") != strings.Contains(text, `"upToDate": null`) || strings.Count(text, "null") != 1 {
+		t.Errorf("only upToDate may be null here:\n%s", text)
+	}
+}
+
 // A dump without any time in it was seen at no known time.
 func TestUndated(t *testing.T) {
 	c := report.NewCluster(report.Judged{Cluster: clusters.Cluster{Name: "dump", Recorded: []string{"dump.yaml"}}}, coverage.State.Attention)
@@ -318,14 +326,14 @@ func TestFindings(t *testing.T) {
 		"broken NotAttempted controller": {report.Info, "daemonset-controller", "obs/agent", "b2"},
 		"broken StatusStale template":    {report.Info, "obs/agent status", "obs/agent", ""},
 		"gone Unreachable observation":   {report.Error, "gone", "", ""},
-		"prod DaemonSetAbsent absent":    {report.Error, "obs/lacking", "obs/lacking", "n1 n2 n3 n5 n6"},
+		"prod DaemonSetAbsent absent":    {report.Error, "obs/lacking", "obs/lacking", "n1 n2 n5 n6"},
 		"prod FailedCreate refused":      {report.Error, "obs/agent quota daemons", "obs/agent", "n6"},
 		"prod ImagePullBackOff image":    {report.Error, "agent:2", "obs/agent", "n2"},
 		"prod Modified manager":          {report.Warning, "obs/agent kubectl-edit", "obs/agent", ""},
 		"prod NodeUnreachable node":      {report.Error, "n4", "kube-system/proxy obs/agent obs/lacking", "n4"},
 		"prod NotAttempted controller":   {report.Info, "daemonset-controller", "kube-system/proxy", "n2 n5 n6"},
 		"prod OrphanPod template":        {report.Warning, "obs/agent pods OrphanPod", "obs/agent", ""},
-		"prod ReadinessProbe container":  {report.Info, "kube-system/proxy c", "kube-system/proxy", "n1"},
+		"prod ReadinessProbe container":  {report.Info, "kube-system/proxy pod", "kube-system/proxy", "n1"},
 		"prod RolloutBlocked template":   {report.Warning, "obs/agent revision", "obs/agent", "n5"},
 		"prod StatusStale template":      {report.Info, "obs/agent status", "obs/agent", ""},
 		"prod UntoleratedTaint taint":    {report.Warning, "gpu=yes:NoSchedule", "obs/agent", "n3"},

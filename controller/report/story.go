@@ -19,7 +19,6 @@ type Story struct {
 type StoryOfASet struct {
 	Namespace string  `json:"namespace"`
 	Name      string  `json:"name"`
-	InGit     bool    `json:"inGit"`
 	Node      Node    `json:"node"`
 	Checks    []Check `json:"checks"`
 }
@@ -43,7 +42,7 @@ func NewStory(c Cluster, node string) (Story, error) {
 		if !ok {
 			return s, fmt.Errorf("cluster %q has no node %q", c.Name, node)
 		}
-		one := StoryOfASet{Namespace: d.Namespace, Name: d.Name, InGit: d.Subject.Desired != nil, Node: nodeOf(row), Checks: []Check{}}
+		one := StoryOfASet{Namespace: d.Namespace, Name: d.Name, Node: nodeOf(row), Checks: []Check{}}
 		for _, ch := range d.Checks(node) {
 			one.Checks = append(one.Checks, Check{ch.Name, ch.OK, ch.Message})
 		}

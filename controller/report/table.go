@@ -159,6 +159,9 @@ func (p *printer) cluster(r Report, c Cluster) {
 
 // seen says when a cluster was seen; a dump also how long ago that was.
 func seen(r Report, o Observation) string {
+	if o.At == nil {
+		return "recorded at an unknown time"
+	}
 	at := o.At.Format("2006-01-02 15:04:05Z")
 	if !o.Recorded {
 		return "observed " + at
@@ -195,11 +198,12 @@ func (p *printer) daemonSets(r Report, c Cluster) {
 	if len(c.DaemonSets) == 0 {
 		p.line("  no DaemonSets")
 	}
-	p.foreign(r, foreign)
+	p.foreign(r, foreign, c.Sync.Error != "")
 }
 
-// foreign folds DaemonSets that are not in Git into one line.
-func (p *printer) foreign(r Report, ds []DaemonSet) {
+// foreign folds DaemonSets that are not in Git into one line. Where the render
+// failed nobody knows whether they are.
+func (p *printer) foreign(r Report, ds []DaemonSet, unknown bool) {
 	if len(ds) == 0 {
 		return
 	}
@@ -217,7 +221,11 @@ func (p *printer) foreign(r Report, ds []DaemonSet) {
 		}
 		parts = append(parts, text)
 	}
-	p.line("  %s", p.paint(faint, fmt.Sprintf("%s not in Git: %s", plural(len(ds), "DaemonSet"), clean(listed(sampleOf(parts))))))
+	what := "not in Git"
+	if unknown {
+		what = "listed only, since what Git wants is not known"
+	}
+	p.line("  %s", p.paint(faint, fmt.Sprintf("%s %s: %s", plural(len(ds), "DaemonSet"), what, clean(listed(sampleOf(parts))))))
 }
 
 func (p *printer) daemonSet(r Report, d DaemonSet, width int) {
@@ -288,10 +296,12 @@ func (d DaemonSet) numbers() string {
 	return text + "  [" + strings.Join(states, ", ") + "]"
 }
 
-// group is the nodes of one state and reason.
+// group is the nodes of one state and reason, with the message of the first;
+// where the others have another it says whose it is.
 type group struct {
 	state, code, message string
 	nodes                []string
+	named                bool
 }
 
 func groups(nodes []Node) []group {
@@ -306,7 +316,11 @@ func groups(nodes []Node) []group {
 			gs = append(gs, group{state: n.State, code: code, message: message})
 			at = len(gs) - 1
 		}
-		gs[at].nodes = append(gs[at].nodes, n.Name)
+		g := &gs[at]
+		if message != g.message && !g.named {
+			g.message, g.named = g.nodes[0]+": "+g.message, true
+		}
+		g.nodes = append(g.nodes, n.Name)
 	}
 	return gs
 }

@@ -75,7 +75,7 @@ func Open(c Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Repository{at: at, auth: c.Auth, limits: defaultLimits}
+	r := &Repository{at: at, auth: c.Auth, limits: defaultLimits()}
 	if r.want, err = parseWanted(c.Branch, c.Tag, c.Commit); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -182,7 +183,7 @@ func (s *session) pack(ctx context.Context, into *filesystem.Storage, wants []pl
 		return fmt.Errorf("asking for the pack: %w", s.explain(ctx, err))
 	}
 	defer res.Close()
-	var r interface{ Read([]byte) (int, error) } = res
+	var r io.Reader = res
 	if req.Capabilities.Supports(capability.Sideband64k) {
 		r = sideband.NewDemuxer(sideband.Sideband64k, res)
 	}

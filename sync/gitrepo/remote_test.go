@@ -412,8 +412,14 @@ func TestFetchErrorsHaveNoSecret(t *testing.T) {
 			w.Header().Set("Content-Type", "a/"+secret)
 			return true
 		}, "not with Git's protocol"},
-		"Status":      {func(w http.ResponseWriter, _ *http.Request) bool { http.Error(w, secret, 503); return true }, "HTTP 503"},
-		"NotFound":    {func(w http.ResponseWriter, _ *http.Request) bool { http.Error(w, secret, 404); return true }, "no such repository"},
+		"Status": {func(w http.ResponseWriter, _ *http.Request) bool {
+			http.Error(w, secret, http.StatusServiceUnavailable)
+			return true
+		}, "HTTP 503"},
+		"NotFound": {func(w http.ResponseWriter, _ *http.Request) bool {
+			http.Error(w, secret, http.StatusNotFound)
+			return true
+		}, "no such repository"},
 		"PackErr":     {onPost(func(w http.ResponseWriter) bool { return packet(w, "result", "ERR "+secret) }), "[hidden]"},
 		"PackGarbage": {onPost(func(w http.ResponseWriter) bool { return packet(w, "result", secret) }), "sent no pack"},
 		"SideBand": {onPost(func(w http.ResponseWriter) bool {
@@ -477,6 +483,24 @@ func TestFetchLimitsAnswers(t *testing.T) {
 	r := newRepo(t)
 	r.change("one")
 	s := serve(t, r)
+	endless := func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+		w.(http.Flusher).Flush() // so that no length is told in advance
+		for range 50 {
+			_, _ = io.WriteString(w, "000a#xxxxx")
+		}
+		return true
+	}
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request) bool{"Told": nil, "NotTold": endless} {
+		s.interfere(answer)
+		repository := open(t, s.config(Config{}))
+		repository.limits = limits{refs: 100, pack: 100}
+		_, err := repository.Fetch(t.Context())
+		if wantText(t, err, "more than 100 bytes"); t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	s.interfere(nil)
 	for name, l := range map[string]limits{"Refs": {refs: 100, pack: 1 << 20}, "Pack": {refs: 1 << 20, pack: 100}} {
 		t.Run(name, func(t *testing.T) {
 			repository := open(t, s.config(Config{}))

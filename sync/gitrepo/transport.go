@@ -19,7 +19,7 @@ type limits struct {
 }
 
 // defaultLimits are far above what a repository of manifests needs.
-var defaultLimits = limits{refs: 64 << 20, pack: 2 << 30}
+func defaultLimits() limits { return limits{refs: 64 << 20, pack: 2 << 30} }
 
 // maxSaid is how much of a server's own words is repeated in an error.
 const maxSaid = 300
@@ -119,9 +119,6 @@ func (g guard) check(req *http.Request, res *http.Response) error {
 	}
 	if got, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); got != want {
 		return notGitError(got)
-	}
-	if res.ContentLength > limit {
-		return limitError(limit)
 	}
 	r := bufio.NewReader(&capped{r: res.Body, left: limit, limit: limit})
 	if said, ok := errLine(r); ok {
