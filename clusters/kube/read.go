@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -159,38 +160,32 @@ func namespacesOf(dss []appsv1.DaemonSet) []string {
 }
 
 // perNamespace calls f for a few namespaces at a time. What is returned is in
-// their order, and so is the error where several have one.
+// their order, and so is the error where several have one: after a failure only
+// those that were not begun are passed over, so one fault is always told alike.
 func perNamespace[T any](ctx context.Context, namespaces []string, f func(context.Context, string) ([]T, error)) ([]T, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	parts, errs := make([][]T, len(namespaces)), make([]error, len(namespaces))
 	slots := make(chan struct{}, 4)
+	var failed atomic.Bool
 	var wg sync.WaitGroup
 	for i, ns := range namespaces {
+		slots <- struct{}{}
+		if failed.Load() {
+			break
+		}
 		wg.Go(func() {
-			slots <- struct{}{}
 			defer func() { <-slots }()
 			if parts[i], errs[i] = f(ctx, ns); errs[i] != nil {
-				cancel()
+				failed.Store(true)
 			}
 		})
 	}
 	wg.Wait()
-	return slices.Concat(parts...), firstCause(errs)
-}
-
-// firstCause passes over the errors of calls that the first failure ended.
-func firstCause(errs []error) error {
-	var canceled error
 	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
-		if canceled == nil {
-			canceled = err
+		if err != nil {
+			return nil, err
 		}
 	}
-	return canceled
+	return slices.Concat(parts...), nil
 }
 
 // blanks are the optional resources that could not be read, one reason each.
