@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ import (
 )
 
 // connect fills a session with clients. It sends no request.
-func (o *Observer) connect(ctx context.Context, c clusters.Cluster, s *session) error {
+func (o *Observer) connect(c clusters.Cluster, s *session) error {
 	if c.Kubeconfig == nil {
 		return &answerError{errNoKubeconfig}
 	}
@@ -43,7 +42,7 @@ func (o *Observer) connect(ctx context.Context, c clusters.Cluster, s *session) 
 		s.at("starting the exec plugin")
 		s.plugin = config.ExecProvider.Command
 		s.phase.Store(askingPlugin)
-		if err := o.guardPlugin(ctx, config.ExecProvider); err != nil {
+		if err := o.guardPlugin(s.limit, config.ExecProvider); err != nil {
 			return &answerError{err}
 		}
 		s.guard = config.ExecProvider.Command
@@ -115,9 +114,12 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// guardPlugin has an exec plugin started by our guard, which ends it at the
-// deadline. Many clusters are read at once, so none may ask at the terminal.
-func (o *Observer) guardPlugin(ctx context.Context, p *api.ExecConfig) error {
+// guardPlugin has an exec plugin started by our guard, which ends it when the
+// observation's time is over. The time is told as a rounded duration: client-go
+// keeps plugins by their arguments for ever, so that these must be the same at
+// every observation. Many clusters are read at once, so none may ask at the
+// terminal.
+func (o *Observer) guardPlugin(limit time.Duration, p *api.ExecConfig) error {
 	command, err := exec.LookPath(p.Command)
 	if err != nil {
 		hint := ""
@@ -133,8 +135,8 @@ func (o *Observer) guardPlugin(ctx context.Context, p *api.ExecConfig) error {
 	if err != nil {
 		return err
 	}
-	deadline, _ := ctx.Deadline()
-	p.Args = append([]string{GuardCommand, strconv.FormatInt(deadline.UnixMilli(), 10), "--", command}, p.Args...)
+	const grain = 100 * time.Millisecond
+	p.Args = append([]string{GuardCommand, ((limit + grain - 1).Truncate(grain)).String(), "--", command}, p.Args...)
 	p.Command = guard
 	p.StdinUnavailable, p.StdinUnavailableMessage = true, "log in with kubectl first"
 	return nil

@@ -32,7 +32,7 @@ func TestDetachedProcessDoesNotHoldThePipe(t *testing.T) {
 			t.Errorf("the plugin detached no process that lives on (%q, %v): nothing was tested", data, err)
 		}
 	})
-	if status := kube.ExecGuard([]string{inMilliseconds(30 * time.Second), "--", path}, nil, w, io.Discard); status != 0 {
+	if status := kube.ExecGuard([]string{"30s", "--", path}, nil, w, io.Discard); status != 0 {
 		t.Errorf("exit status %d, want 0", status)
 	}
 	if err := w.Close(); err != nil {

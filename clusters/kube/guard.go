@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -25,23 +24,23 @@ const (
 	exitSignal   = 128 // plus the signal
 )
 
-// ExecGuard runs an exec plugin and ends it, with all that it started, at the
-// deadline, when it is told to end, or when the process that wants the
+// ExecGuard runs an exec plugin and ends it, with all that it started, when its
+// time is over, when it is told to end, or when the process that wants the
 // credential is gone. Its arguments are
 //
-//	DEADLINE_UNIX_MS -- COMMAND ARGS…
+//	DURATION -- COMMAND ARGS…
 //
 // Input, output and environment are the plugin's, and so is the exit status.
 // client-go waits for a plugin without end; the guard is what it waits for
 // instead.
 func ExecGuard(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) < 3 || args[1] != "--" {
-		_, _ = fmt.Fprintf(stderr, "usage: %s DEADLINE_UNIX_MS -- COMMAND ARGS…\n", GuardCommand)
+		_, _ = fmt.Fprintf(stderr, "usage: %s DURATION -- COMMAND ARGS…\n", GuardCommand)
 		return exitUsage
 	}
-	ms, err := strconv.ParseInt(args[0], 10, 64)
+	limit, err := time.ParseDuration(args[0])
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "%s: deadline %q is not a number of milliseconds\n", GuardCommand, args[0])
+		_, _ = fmt.Fprintf(stderr, "%s: %q is not a duration\n", GuardCommand, args[0])
 		return exitUsage
 	}
 	cmd := exec.Command(args[2], args[3:]...)
@@ -50,12 +49,12 @@ func ExecGuard(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, struct{ io.Writer }{stdout}, stderr
 	cmd.SysProcAttr = pluginAttributes()
 	cmd.WaitDelay = time.Second
-	return guarded(cmd, time.UnixMilli(ms), stderr)
+	return guarded(cmd, limit, stderr)
 }
 
 // guarded keeps to one thread, because the kernel ends a plugin when the
 // thread that started it is gone.
-func guarded(cmd *exec.Cmd, deadline time.Time, stderr io.Writer) int {
+func guarded(cmd *exec.Cmd, limit time.Duration, stderr io.Writer) int {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	told := make(chan os.Signal, 1)
@@ -73,7 +72,7 @@ func guarded(cmd *exec.Cmd, deadline time.Time, stderr io.Writer) int {
 	end := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	orphaned := time.NewTicker(100 * time.Millisecond)
 	defer orphaned.Stop()
-	timeout := time.After(time.Until(deadline))
+	timeout := time.After(limit)
 	for {
 		select {
 		case err := <-done:

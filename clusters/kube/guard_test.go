@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,10 +19,6 @@ import (
 	"rollcall.dev/rollcall/clusters/kube"
 )
 
-func inMilliseconds(d time.Duration) string {
-	return strconv.FormatInt(time.Now().Add(d).UnixMilli(), 10)
-}
-
 func TestGuardPassesThrough(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -32,11 +27,11 @@ func TestGuardPassesThrough(t *testing.T) {
 		stdout string
 		stderr string // a part of it
 	}{
-		"Output":      {"a plugin's streams are its own", []string{inMilliseconds(time.Minute), "--", "sh", "-c", "cat; echo warning >&2; exit 7"}, 7, "input", "warning"},
-		"Environment": {"so is its environment", []string{inMilliseconds(time.Minute), "--", "sh", "-c", "printf %s \"$ROLLCALL_TEST\""}, 0, "value", ""},
-		"Signal":      {"as a shell tells it", []string{inMilliseconds(time.Minute), "--", "sh", "-c", "kill -TERM $$"}, 143, "", ""},
-		"Late":        {"the deadline is already over", []string{inMilliseconds(-time.Second), "--", "sleep", "60"}, 124, "", ""},
-		"NotFound":    {"as a shell tells it", []string{inMilliseconds(time.Minute), "--", "/no/such/plugin"}, 127, "", `"/no/such/plugin"`},
+		"Output":      {"a plugin's streams are its own", []string{"1m", "--", "sh", "-c", "cat; echo warning >&2; exit 7"}, 7, "input", "warning"},
+		"Environment": {"so is its environment", []string{"1m", "--", "sh", "-c", "printf %s \"$ROLLCALL_TEST\""}, 0, "value", ""},
+		"Signal":      {"as a shell tells it", []string{"1m", "--", "sh", "-c", "kill -TERM $$"}, 143, "", ""},
+		"Late":        {"its time is already over", []string{"0s", "--", "sleep", "60"}, 124, "", ""},
+		"NotFound":    {"as a shell tells it", []string{"1m", "--", "/no/such/plugin"}, 127, "", `"/no/such/plugin"`},
 		"NoCommand":   {"it is no command for users", []string{"1", "--"}, 2, "", "usage"},
 		"NoNumber":    {"nor for programs that err", []string{"soon", "--", "true"}, 2, "", `"soon"`},
 		"NoDashes":    {"what follows is the plugin's", []string{"1", "true", "x"}, 2, "", "usage"},
@@ -56,7 +51,7 @@ func TestGuardPassesThrough(t *testing.T) {
 // What a plugin leaves running would hold its output open for ever.
 func TestGuardEndsWhatAPluginLeavesBehind(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
-	args := []string{inMilliseconds(time.Minute), "--", "sh", "-c", "sleep 300 & echo $! >" + pids + "; echo credential"}
+	args := []string{"1m", "--", "sh", "-c", "sleep 300 & echo $! >" + pids + "; echo credential"}
 	var stdout bytes.Buffer
 	if got := kube.ExecGuard(args, nil, &stdout, os.Stderr); got != 0 || stdout.String() != "credential\n" {
 		t.Errorf("got %d and %q, want 0 and the credential", got, stdout.String())
@@ -74,7 +69,7 @@ func TestGuardEndsWithItsParent(t *testing.T) {
 	}
 	// The shell stands for rollcall; it tells its own number and the guard's.
 	parent := exec.Command("sh", "-c", `"$0" "$@" & echo $! >>`+pids+`; wait`,
-		self, kube.GuardCommand, inMilliseconds(5*time.Minute), "--", "sh", "-c", "echo $$ >>"+pids+"; sleep 300 & echo $! >>"+pids+"; wait")
+		self, kube.GuardCommand, "5m", "--", "sh", "-c", "echo $$ >>"+pids+"; sleep 300 & echo $! >>"+pids+"; wait")
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -222,5 +217,33 @@ func wantGone(t *testing.T, file string, n int) {
 		if !gone {
 			t.Errorf("process %s still runs", pid)
 		}
+	}
+}
+
+// client-go keeps a plugin by its command and arguments: an observer that looks
+// again and again must start it with the same ones, or each look would cost a
+// login and memory for ever.
+func TestPluginArgumentsStayTheSame(t *testing.T) {
+	calls := filepath.Join(t.TempDir(), "calls")
+	guard := script(t, `echo "$@" >>`+calls+"\nexit 1\n")
+	path := kubeconfig(t, "https://"+closedPort(t), plugin("true"))
+	o := &kube.Observer{Guard: guard}
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if _, err := o.Observe(ctx, cluster(path), clusters.Want{}); err == nil {
+			t.Error("a plugin that fails gave a credential")
+		}
+		cancel()
+	}
+	data, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		seen[line] = true
+	}
+	if len(seen) != 1 {
+		t.Errorf("started with %d different argument lists:\n%s", len(seen), data)
 	}
 }

@@ -81,7 +81,7 @@ func within[T any](ctx context.Context, o *Observer, c clusters.Cluster, f func(
 	go func() {
 		defer o.end()
 		var r result
-		if r.err = o.connect(ctx, c, s); r.err == nil {
+		if r.err = o.connect(c, s); r.err == nil {
 			defer s.close()
 			r.value, r.err = f(ctx, s)
 		}
