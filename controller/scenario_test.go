@@ -103,6 +103,13 @@ func pass(t *testing.T, a *txtar.Archive) report.Report {
 	return report.New(fleet.Name, time.Time{}, artifact.Revision, "all", found, controller.Declared(fleet, cs))
 }
 
+func maybe(b *bool) string {
+	if b == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*b)
+}
+
 // digest tells a report in a few lines.
 func digest(r report.Report) string {
 	var b strings.Builder
@@ -115,7 +122,7 @@ func digest(r report.Report) string {
 			}
 		}
 		for _, d := range c.DaemonSets {
-			fmt.Fprintf(&b, "  %s  inGit %t live %t  %d of %d covered\n", d.Key(), d.InGit, d.Live, d.Counts.Covered, d.Counts.Intended)
+			fmt.Fprintf(&b, "  %s  inGit %s live %t  %d of %d covered\n", d.Key(), maybe(d.InGit), d.Live, d.Counts.Covered, d.Counts.Intended)
 			for _, n := range d.Nodes {
 				line := "    " + n.Name + "  " + n.State
 				for _, reason := range n.Reasons {

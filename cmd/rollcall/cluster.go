@@ -14,6 +14,7 @@ import (
 
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/clusters/kube"
+	"rollcall.dev/rollcall/controller/report"
 )
 
 func clusterCommand(s streams) *cobra.Command {
@@ -111,7 +112,7 @@ func printListed(s streams, rows []listed, output string) error {
 		if r.Error != "" {
 			what = "WRONG: " + strings.ReplaceAll(r.Error, "\n", "; ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, labelText(r.Labels), what)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", report.Printable(r.Name), labelText(r.Labels), report.Printable(what))
 	}
 	return w.Flush()
 }
@@ -168,7 +169,7 @@ func checkClusters(ctx context.Context, s streams, f fleet, timeout time.Duratio
 		}
 	}
 	for _, b := range f.broken {
-		fmt.Fprintf(s.err, "rollcall: %v\n", b.Err)
+		s.tell("%v", b.Err)
 	}
 	if bad > 0 {
 		return &outcome{exitIncomplete, fmt.Sprintf("%d of %d clusters cannot be read in full", bad, len(rows)+len(f.broken))}
@@ -215,7 +216,7 @@ func printChecked(s streams, rows []checked, output string) error {
 
 func lacks(r checked) string {
 	if r.Error != "" {
-		return r.Error
+		return report.Printable(strings.ReplaceAll(r.Error, "\n", "; "))
 	}
 	var out []string
 	for _, p := range r.Access.Permissions {

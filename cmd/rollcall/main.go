@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"rollcall.dev/rollcall/clusters/kube"
+	"rollcall.dev/rollcall/controller/report"
 )
 
 func main() { os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})) }
@@ -21,6 +22,12 @@ func main() { os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+}
+
+// tell says something beside the results. What it quotes from files, clusters
+// and repositories cannot steer a terminal.
+func (s streams) tell(format string, args ...any) {
+	fmt.Fprintln(s.err, report.Printable("rollcall: "+fmt.Sprintf(format, args...)))
 }
 
 // Exit statuses, as the README lists them.
@@ -53,12 +60,12 @@ func run(args []string, s streams) int {
 	}
 	if o, ok := errors.AsType[*outcome](err); ok {
 		if o.reason != "" {
-			fmt.Fprintln(s.err, "rollcall: "+o.reason)
+			s.tell("%s", o.reason)
 		}
 		return o.status
 	}
 	if err != nil {
-		fmt.Fprintln(s.err, "rollcall: "+err.Error())
+		s.tell("%v", err)
 		return exitBad
 	}
 	return 0

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/render"
 	"rollcall.dev/rollcall/render/build"
 )
@@ -61,7 +62,7 @@ func runRender(ctx context.Context, s streams, f fleetFlags, name string, explai
 		return fmt.Errorf("rendering cluster %q at commit %s: %w", c.Name, a.Revision.Commit, err)
 	}
 	for i := range d.Warnings {
-		fmt.Fprintf(s.err, "rollcall: warning: %v\n", &d.Warnings[i])
+		s.tell("warning: %v", &d.Warnings[i])
 	}
 	return printObjects(s, d)
 }
@@ -84,7 +85,7 @@ func explainTargets(s streams, f clusters.Fleet, c clusters.Cluster) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KIND\tNAME\tPATH\tRESULT\tBECAUSE")
 	for _, rule := range r.Trace {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", rule.Kind, rule.Name, rule.Path, rule.Result, rule.Because)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", rule.Kind, report.Printable(rule.Name), report.Printable(rule.Path), rule.Result, report.Printable(rule.Because))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/sync/gitrepo"
 	"rollcall.dev/rollcall/sync/schedule"
+	"rollcall.dev/rollcall/sync/source"
 )
 
 // fleetFlags choose a fleet file and which of its clusters.
@@ -89,6 +90,7 @@ func runReport(ctx context.Context, s streams, f fleetFlags, w wantFlags, o outp
 // fleet is a fleet file with its clusters, and what is wrong with them.
 type fleet struct {
 	clusters.Fleet
+	file    string
 	dir     string
 	members []clusters.Cluster
 	broken  []registry.Broken
@@ -108,9 +110,9 @@ func (f *fleetFlags) load(s streams) (fleet, error) {
 		return fleet{}, err
 	}
 	for _, note := range clusters.Unimplemented(parsed) {
-		fmt.Fprintf(s.err, "rollcall: note: %s: %s\n", f.file, note)
+		s.tell("note: %s: %s", f.file, note)
 	}
-	out := fleet{Fleet: parsed, dir: filepath.Dir(f.file)}
+	out := fleet{Fleet: parsed, file: f.file, dir: filepath.Dir(f.file)}
 	out.all, out.broken, err = registry.Load(under(out.dir, parsed.Directory), parsed.Policy)
 	if err != nil {
 		return fleet{}, fmt.Errorf("%s: spec.clusters.directory: %w", f.file, err)
@@ -182,19 +184,43 @@ func (f fleet) pass(s streams, want clusters.Want, timeout time.Duration, o outp
 		return p, nil
 	}
 	p.declared = controller.Declared(f.Fleet, f.all)
-	repo, err := f.open()
+	src, err := f.open()
 	if err != nil {
 		p.close()
 		return nil, err
 	}
-	p.fetcher = repo
+	p.fetcher = src
 	return p, nil
 }
 
-func (f fleet) open() (*gitrepo.Repository, error) {
+// repository is a fleet's source. Its errors name the field that is to blame.
+type repository struct {
+	file string
+	*gitrepo.Repository
+}
+
+// Fetch returns the commit that the source points to now.
+func (r repository) Fetch(ctx context.Context) (source.Artifact, error) {
+	a, err := r.Repository.Fetch(ctx)
+	if err == nil {
+		return a, nil
+	}
+	field := "spec.source.url"
+	switch {
+	case errors.Is(err, gitrepo.ErrRefNotFound):
+		field = "spec.source.ref"
+	case errors.Is(err, gitrepo.ErrPathNotFound):
+		field = "spec.source.path"
+	case errors.Is(err, gitrepo.ErrUnauthorized):
+		field = "spec.source.auth"
+	}
+	return a, fmt.Errorf("%s: %s: %w", r.file, field, err)
+}
+
+func (f fleet) open() (repository, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cache folder: %w", err)
+		return repository{}, fmt.Errorf("finding the cache folder: %w", err)
 	}
 	src := f.Source
 	url := src.URL
@@ -207,9 +233,9 @@ func (f fleet) open() (*gitrepo.Repository, error) {
 		Cache: filepath.Join(cache, "rollcall", "git"),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("spec.source: %w", err)
+		return repository{}, fmt.Errorf("%s: spec.source: %w", f.file, err)
 	}
-	return repo, nil
+	return repository{f.file, repo}, nil
 }
 
 // watch prints a report now and at every tick until it is interrupted. A pass
@@ -229,7 +255,7 @@ func (p *pass) watch(ctx context.Context) error {
 				return err
 			}
 		} else if ctx.Err() == nil {
-			fmt.Fprintln(p.streams.err, "rollcall: "+err.Error())
+			p.streams.tell("%v", err)
 		}
 		timer := time.NewTimer(time.Until(ticks.Next(time.Now())))
 		select {

@@ -102,6 +102,9 @@ func scan(ctx context.Context, s streams, l lookFlags, o outputFlags, args []str
 	if err != nil {
 		return err
 	}
+	if r.Complete && want.Name != "" && r.Summary.DaemonSets == 0 {
+		return fmt.Errorf("there is no DaemonSet %q in %s: run \"rollcall scan\" without a name to see which there are", want.Name, clusterNames(cs))
+	}
 	if err := o.write(s, r); err != nil {
 		return err
 	}
@@ -131,6 +134,11 @@ func (l *lookFlags) clusters() ([]clusters.Cluster, error) {
 	}
 	if l.kubeconfig+l.context+l.contexts != "" || l.allContexts {
 		return nil, fmt.Errorf("-f judges a dump: it does not go with --kubeconfig, --context, --contexts or --all-contexts")
+	}
+	for _, f := range l.dumps {
+		if isFleetFile(f) {
+			return nil, fmt.Errorf("%s is a fleet file: run \"rollcall report -f %s\"", f, f)
+		}
 	}
 	name := filepath.Base(l.dumps[0])
 	if l.dumps[0] == "-" {

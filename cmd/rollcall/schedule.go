@@ -83,7 +83,7 @@ func printRuns(s streams, named []namedSchedule, n int) error {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", r.At.Format(time.RFC3339), r.At.UTC().Format(time.RFC3339), r.Note)
 		}
 		for _, warning := range x.schedule.Warnings() {
-			fmt.Fprintln(s.err, "rollcall: warning: "+warning)
+			s.tell("warning: %s", warning)
 		}
 	}
 	return w.Flush()

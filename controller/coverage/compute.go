@@ -44,7 +44,7 @@ type set struct {
 	selector labels.Selector
 	current  *clusters.Revision // nil: unknown
 	minReady int32
-	surge    bool
+	slots    int // maxSurge, scaled; 0 without surge
 	budget   int // maxUnavailable, scaled
 	busy     int // nodes without a settled pod
 	clock    time.Time
@@ -55,6 +55,7 @@ type set struct {
 	sorted []int32    // its visible pods, by node
 	facts  []podFacts // of sorted
 	gone   []int32    // pods whose node is not there
+	lost   []string   // nodes that are not there and use up the budget by what is left of their pods
 	freed  []int32    // pods that its selector no longer matches
 }
 
@@ -88,13 +89,19 @@ func selectorOf(ds *appsv1.DaemonSet) labels.Selector {
 	return sel
 }
 
+// current is the revision with the highest number; unknown as well while the
+// controller has not labelled it yet with the hash that pods are matched by.
 func current(revisions []*clusters.Revision) *clusters.Revision {
 	if len(revisions) == 0 {
 		return nil
 	}
-	return slices.MaxFunc(revisions, func(a, b *clusters.Revision) int {
+	r := slices.MaxFunc(revisions, func(a, b *clusters.Revision) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), strings.Compare(a.Name, b.Name))
 	})
+	if r.Hash == "" {
+		return nil
+	}
+	return r
 }
 
 // newest is the DaemonSet's own part of the clock of a start.
@@ -172,9 +179,9 @@ func (s *set) plan() []podSummary {
 			wanted++
 		}
 	}
-	s.surge = surges(s.ds, wanted)
+	s.slots = maxSurge(s.ds, wanted)
 	for i := range sums {
-		if s.surge && len(s.podsOn(i)) > 1 {
+		if s.slots > 0 && len(s.podsOn(i)) > 1 {
 			sums[i] = s.summarise(i)
 		}
 		if (sums[i].present || s.flags[i].has(shouldRun)) && !sums[i].settled {
@@ -182,16 +189,42 @@ func (s *set) plan() []podSummary {
 			s.flags[i] |= unsettled
 		}
 	}
-	s.busy += len(s.gone)
+	s.lost = s.lostNodes()
+	s.busy += len(s.lost)
 	s.budget = maxUnavailable(s.ds, wanted)
 	return sums
 }
 
-// surges and maxUnavailable scale with the nodes that want the pod, rounded up
-// (pkg/controller/daemon/util/daemonset_util.go).
-func surges(ds *appsv1.DaemonSet, wanted int) bool {
+// lostNodes are nodes that no longer exist and whose pods do: upstream counts
+// them for the budget like any other (rules U7 and U11).
+func (s *set) lostNodes() []string {
+	undeleted, steady := map[string]int{}, map[string]bool{}
+	for _, i := range s.gone {
+		if p := &s.w.live.Pods[i]; p.Node != "" && p.Deleting.IsZero() {
+			undeleted[p.Node]++
+			steady[p.Node] = available(p, s.minReady, s.w.now)
+		} else if p.Node != "" {
+			undeleted[p.Node] += 0
+		}
+	}
+	var lost []string
+	for node, n := range undeleted {
+		if n != 1 || !steady[node] {
+			lost = append(lost, node)
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// maxSurge and maxUnavailable scale with the nodes that want the pod, rounded
+// up (pkg/controller/daemon/util/daemonset_util.go).
+func maxSurge(ds *appsv1.DaemonSet, wanted int) int {
 	ru := ds.Spec.UpdateStrategy.RollingUpdate
-	return !onDelete(ds) && ru != nil && scaled(ru.MaxSurge, max(wanted, 1), 0) > 0
+	if onDelete(ds) || ru == nil {
+		return 0
+	}
+	return scaled(ru.MaxSurge, max(wanted, 1), 0)
 }
 
 func maxUnavailable(ds *appsv1.DaemonSet, wanted int) int {

@@ -18,9 +18,11 @@ type Check struct {
 	OK      bool
 	Message string
 
-	code  Code
-	cause Cause
-	since time.Time
+	code    Code
+	cause   Cause
+	since   time.Time
+	lasting bool // a taint that does not come and go by itself
+	evicts  bool // a taint that also sends away a pod that is there
 }
 
 // Checks tells the story of one node: each check in upstream's order, on the
@@ -127,6 +129,7 @@ func (s *set) taintCheck(p *predicate, t corev1.Taint) Check {
 		}
 	}
 	c.OK, c.Message = false, fmt.Sprintf("taint %s is not tolerated", taintText(t))
+	c.lasting, c.evicts = !listed(s.w.keys.passing, t.Key), t.Effect == corev1.TaintEffectNoExecute
 	if t.TimeAdded != nil {
 		c.since = t.TimeAdded.Time
 	}

@@ -15,9 +15,12 @@ func (s *set) missing(i int) Reason {
 	if s.subject.Live == nil {
 		return because(DaemonSetAbsent, "the DaemonSet is in Git and not in the cluster", Cause{"absent", s.ds.Namespace + "/" + s.ds.Name})
 	}
+	if at := s.ds.DeletionTimestamp; at != nil {
+		return because(NotAttempted, "the DaemonSet is being deleted since "+stamp(at.Time)+": its controller creates no pods any more", s.template("deletionTimestamp"))
+	}
 	if !s.flags[i].has(shouldRun) {
 		if r, ok := s.refusal(s.liveP, n); ok {
-			r.Message = "kept out for now: " + r.Message
+			r.Message = "kept out for now" + s.behindGit(n, r) + ": " + r.Message
 			return r
 		}
 	}
@@ -25,7 +28,10 @@ func (s *set) missing(i int) Reason {
 		return because(NotAttempted, "there is no pod; whether one was tried is not known without events ("+reason+")", s.controllerCause())
 	}
 	refused := s.lastEvent("FailedCreate")
-	lost, at := s.vanished(n.Name)
+	if refused != nil && refused.Last.Before(n.Created) {
+		refused = nil
+	}
+	lost, at := s.vanished(n)
 	switch {
 	case refused != nil && (at == nil || !at.Last.After(refused.Last)):
 		return because(FailedCreate, "creating the pod was refused: "+refused.Message, Cause{"refused", s.ds.Namespace + "/" + s.ds.Name + " " + refuser(refused.Message)}).since(refused.First)
@@ -33,6 +39,17 @@ func (s *set) missing(i int) Reason {
 		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", lost, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
 	}
 	return because(NotAttempted, "there is no pod, and no event tells that one was tried: the DaemonSet controller may not be running or has not seen the node", s.controllerCause())
+}
+
+// behindGit says so where Git's template does not refuse the node for what the
+// live one does: there the live template is to blame, not the node.
+func (s *set) behindGit(n *clusters.Node, live Reason) string {
+	for _, c := range s.placementChecks(s.wantP, n) {
+		if !c.OK && c.cause == live.Cause {
+			return ""
+		}
+	}
+	return " by the live template, which is not Git's"
 }
 
 func (s *set) controllerCause() Cause { return Cause{"controller", "daemonset-controller"} }
@@ -49,8 +66,8 @@ func (s *set) lastEvent(reason string) *clusters.Event {
 
 // vanished counts pods that the controller created, did not delete and that
 // are gone, and returns the event of the last one. A pod that was bound to
-// another node says nothing about this one.
-func (s *set) vanished(node string) (int, *clusters.Event) {
+// another node, or created before this one, says nothing about it.
+func (s *set) vanished(n *clusters.Node) (lost int, last *clusters.Event) {
 	present, removed := map[string]bool{}, map[string]bool{}
 	for _, i := range s.w.owned[string(s.ds.UID)] {
 		present[s.w.live.Pods[i].Name] = true
@@ -61,16 +78,17 @@ func (s *set) vanished(node string) (int, *clusters.Event) {
 			removed[strings.TrimPrefix(e.Message, "Deleted pod: ")] = true
 		}
 	}
-	n := 0
-	var last *clusters.Event
 	for _, e := range own {
 		name := createdPod(e)
-		if name == "" || present[name] || removed[name] || s.boundElsewhere(name, node) {
+		if name == "" || present[name] || removed[name] || e.Last.Before(n.Created) {
 			continue
 		}
-		n, last = n+1, e
+		if node, known := s.w.bound[s.ds.Namespace+"/"+name]; known && node != n.Name {
+			continue
+		}
+		lost, last = lost+1, e
 	}
-	return n, last
+	return lost, last
 }
 
 func createdPod(e *clusters.Event) string {
@@ -79,16 +97,6 @@ func createdPod(e *clusters.Event) string {
 		return ""
 	}
 	return name
-}
-
-func (s *set) boundElsewhere(pod, node string) bool {
-	for i := range s.w.live.Events {
-		e := &s.w.live.Events[i]
-		if e.Kind == "Pod" && e.Reason == "Scheduled" && e.Name == pod && e.Namespace == s.ds.Namespace {
-			return !strings.HasSuffix(e.Message, " to "+node)
-		}
-	}
-	return false
 }
 
 var refusers = []struct {

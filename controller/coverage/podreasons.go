@@ -29,21 +29,25 @@ func (s *set) podReasons(pods []*clusters.Pod) []Reason {
 			rs = append(rs, r)
 		}
 	}
-	if e := s.backOff(pods); e != nil {
-		rs = append(rs, because(FailedPodBackOff, "the controller deletes and re-creates failed pods with growing delays: "+e.Message, s.pods(FailedPodBackOff)))
+	if n, e := s.backOff(pods); e != nil {
+		rs = append(rs, because(FailedPodBackOff, fmt.Sprintf("the controller deletes and re-creates failed pods with growing delays, %d here so far: %s", n, e.Message), s.pods(FailedPodBackOff)))
 	}
 	return rs
 }
 
-func (s *set) backOff(pods []*clusters.Pod) *clusters.Event {
-	for _, p := range pods {
-		for _, e := range s.w.events[string(s.ds.UID)] {
-			if e.Reason == "FailedDaemonPod" && strings.Contains(e.Message, p.Name) {
-				return e
-			}
+// backOff counts the failed pods that the controller found on the node of a
+// failed one (failedPodsBackoff in pkg/controller/daemon/daemon_controller.go).
+func (s *set) backOff(pods []*clusters.Pod) (n int, last *clusters.Event) {
+	at := slices.IndexFunc(pods, func(p *clusters.Pod) bool { return p.Phase == corev1.PodFailed })
+	if at < 0 {
+		return 0, nil
+	}
+	for _, e := range s.w.events[string(s.ds.UID)] {
+		if e.Reason == "FailedDaemonPod" && strings.Contains(e.Message, " on node "+pods[at].Node+",") {
+			n, last = n+int(e.Count), e
 		}
 	}
-	return nil
+	return n, last
 }
 
 func (s *set) podReason(p *clusters.Pod) Reason {
@@ -57,7 +61,7 @@ func (s *set) podReason(p *clusters.Pod) Reason {
 	case bad:
 		return s.failing(p, c, code)
 	case p.Ready:
-		return because(MinReadySeconds, fmt.Sprintf("pod %s is ready since %s, not yet for the %d s of minReadySeconds", p.Name, stamp(p.ReadySince), s.minReady), s.template("minReadySeconds"))
+		return because(MinReadySeconds, fmt.Sprintf("pod %s is ready%s, not yet for the %d s of minReadySeconds", p.Name, since(p.ReadySince), s.minReady), s.template("minReadySeconds"))
 	case p.Phase == corev1.PodPending:
 		return s.creating(p)
 	}
@@ -86,16 +90,16 @@ func (s *set) container(name string) Cause {
 
 func (s *set) terminating(p *clusters.Pod) Reason {
 	if s.w.now.Sub(p.Deleting) > stuckAfter {
-		return because(StuckTerminating, fmt.Sprintf("pod %s should have been gone at %s: the kubelet has not confirmed its end, or a finalizer holds it", p.Name, stamp(p.Deleting)), Cause{"node", p.Node})
+		return because(StuckTerminating, fmt.Sprintf("pod %s should have been gone at %s: the kubelet has not confirmed its end, or a finalizer holds it", p.Name, stamp(p.Deleting)), Cause{"node", p.Node}).since(p.Deleting)
 	}
 	return because(Terminating, fmt.Sprintf("pod %s is being deleted until %s", p.Name, stamp(p.Deleting)), s.pods(Terminating))
 }
 
 func (s *set) unscheduled(p *clusters.Pod) Reason {
 	if p.Unschedulable == "" {
-		return because(FailedScheduling, fmt.Sprintf("pod %s waits for node %s and no scheduler has looked at it", p.Name, p.Node), Cause{"unschedulable", s.ds.Namespace + "/" + s.ds.Name + " scheduler"})
+		return because(FailedScheduling, fmt.Sprintf("pod %s waits for node %s and no scheduler has looked at it", p.Name, p.Node), Cause{"unschedulable", s.ds.Namespace + "/" + s.ds.Name + " scheduler"}).since(p.Created)
 	}
-	return because(FailedScheduling, fmt.Sprintf("pod %s does not fit on node %s: %s", p.Name, p.Node, p.Unschedulable), Cause{"unschedulable", s.ds.Namespace + "/" + s.ds.Name + " " + lacking(p.Unschedulable)})
+	return because(FailedScheduling, fmt.Sprintf("pod %s does not fit on node %s: %s", p.Name, p.Node, p.Unschedulable), Cause{"unschedulable", s.ds.Namespace + "/" + s.ds.Name + " " + lacking(p.Unschedulable)}).since(p.Created)
 }
 
 var insufficient = regexp.MustCompile(`Insufficient ([^\s,.]+)`)
@@ -116,47 +120,71 @@ func lacking(message string) string {
 }
 
 func (s *set) failing(p *clusters.Pod, c *clusters.Container, code Code) Reason {
-	cause := s.container(c.Name)
-	if code == ImagePullBackOff || code == "InvalidImageName" || code == "ErrImageNeverPull" {
-		cause = Cause{"image", c.Image}
-		return because(code, fmt.Sprintf("pod %s cannot pull image %s%s", p.Name, c.Image, said("", c.Waiting.Message)), cause)
+	if imageReasons[code] {
+		return because(code, fmt.Sprintf("pod %s cannot pull image %s%s", p.Name, c.Image, said("", c.Waiting.Message)), Cause{"image", c.Image})
 	}
-	message := fmt.Sprintf("container %s of pod %s waits", c.Name, p.Name) + said("", c.Waiting.Message)
-	if c.Finished.Reason != "" {
-		message += fmt.Sprintf("; it last ended with %s, exit code %d%s", c.Finished.Reason, c.ExitCode, said("", c.Finished.Message))
+	message := fmt.Sprintf("container %s of pod %s waits", c.Name, p.Name) + said("", c.Waiting.Message) + lastEnd(c)
+	return because(code, message, s.container(c.Name))
+}
+
+// imageReasons are the kubelet's words for an image that it does not get
+// (pkg/kubelet/images/types.go); the cause is the image.
+var imageReasons = map[Code]bool{
+	ImagePullBackOff: true, "InvalidImageName": true, "ErrImageNeverPull": true,
+	"ImageInspectError": true, "RegistryUnavailable": true, "SignatureValidationFailed": true,
+}
+
+func lastEnd(c *clusters.Container) string {
+	if c.Finished.Reason == "" {
+		return ""
 	}
-	return because(code, message, cause)
+	return fmt.Sprintf("; it last ended with %s, exit code %d%s", c.Finished.Reason, c.ExitCode, said("", c.Finished.Message))
 }
 
 func (s *set) creating(p *clusters.Pod) Reason {
 	message := fmt.Sprintf("pod %s is bound to its node and its containers do not run yet", p.Name)
-	if e := s.lastWarning(p); e != nil {
-		message += "; last warning " + e.Reason + ": " + e.Message
+	if c := unfinishedInit(p); c != nil {
+		message = fmt.Sprintf("pod %s waits for its init container %s to finish%s", p.Name, c.Name, lastEnd(c))
 	}
-	return because(ContainerCreating, message, s.container("creation"))
+	return because(ContainerCreating, message+s.lastWarning(p, ""), s.container("creation"))
+}
+
+// unfinishedInit is the init container that runs: the kubelet has looked at
+// the pod, and the containers behind it wait for their turn.
+func unfinishedInit(p *clusters.Pod) *clusters.Container {
+	for i := range p.Containers {
+		if c := &p.Containers[i]; c.Init && !c.Ready && c.Waiting.Reason == "" {
+			if p.Containers[len(p.Containers)-1].Waiting.Reason == "PodInitializing" {
+				return c
+			}
+		}
+	}
+	return nil
 }
 
 func (s *set) unready(p *clusters.Pod) Reason {
-	name := "pod"
-	for _, c := range p.Containers {
-		if !c.Init && !c.Ready {
-			name = c.Name
-			break
-		}
+	at := slices.IndexFunc(p.Containers, func(c clusters.Container) bool { return !c.Init && !c.Ready })
+	if at < 0 {
+		return because(ReadinessProbe, fmt.Sprintf("the containers of pod %s are ready and the pod is not: a readiness gate, or the kubelet has not said so yet", p.Name)+s.lastWarning(p, ""), s.container("pod"))
 	}
-	message := fmt.Sprintf("container %s of pod %s runs and is not ready", name, p.Name)
-	if e := s.lastWarning(p); e != nil {
-		message += ": " + e.Message
+	c := &p.Containers[at]
+	message := fmt.Sprintf("container %s of pod %s runs and is not ready", c.Name, p.Name)
+	if c.Finished.Reason != "" { // it may be between two crashes
+		message = fmt.Sprintf("container %s of pod %s is not ready%s", c.Name, p.Name, lastEnd(c))
 	}
-	return because(ReadinessProbe, message, s.container(name))
+	return because(ReadinessProbe, message+s.lastWarning(p, "Unhealthy"), s.container(c.Name))
 }
 
-func (s *set) lastWarning(p *clusters.Pod) *clusters.Event {
+// lastWarning is what was last said against a pod, the preferred reason first.
+func (s *set) lastWarning(p *clusters.Pod, preferred string) string {
 	var last *clusters.Event
 	for _, e := range s.w.events[p.UID] {
-		if e.Type == corev1.EventTypeWarning {
+		if e.Type == corev1.EventTypeWarning && (last == nil || e.Reason == preferred || last.Reason != preferred) {
 			last = e
 		}
 	}
-	return last
+	if last == nil {
+		return ""
+	}
+	return "; last warning " + last.Reason + ": " + last.Message
 }

@@ -78,13 +78,13 @@ type podSummary struct {
 	onlyWait  bool // no pod is past Pending; also when there is none
 	surplus   bool // more live pods than a surge explains
 	settled   bool // exactly one pod that is not being deleted, and it is available (rules U10 to U12)
-	current   bool // its live pods are of the current revision
+	current   bool // its pods, the live ones where there are any, are of the current revision
 	outdated  bool // a pod here is of an older revision
 }
 
 func (s *set) summarise(node int) podSummary {
 	sum := podSummary{onlyWait: true}
-	living, undeleted, old, current := 0, 0, 0, 0
+	pods, living, undeleted, old, current, latests := 0, 0, 0, 0, 0, 0
 	steady := false
 	for at := s.start[node]; at < s.start[node+1]; at++ {
 		f, p := s.facts[at], &s.w.live.Pods[s.sorted[at]]
@@ -99,6 +99,10 @@ func (s *set) summarise(node int) podSummary {
 		}
 		isCurrent := f.has(latest)
 		sum.outdated = sum.outdated || s.current != nil && !isCurrent
+		pods++
+		if isCurrent {
+			latests++
+		}
 		switch {
 		case !f.has(alive):
 		case isCurrent:
@@ -107,9 +111,9 @@ func (s *set) summarise(node int) podSummary {
 			living, old = living+1, old+1
 		}
 	}
-	sum.surplus = living > 1 && !(s.surge && living == 2 && (s.current == nil || old == 1))
+	sum.surplus = living > 1 && !(s.slots > 0 && living == 2 && (s.current == nil || old == 1))
 	sum.settled = undeleted == 1 && steady
-	sum.current = current > 0 && old == 0
+	sum.current = current > 0 && old == 0 || living == 0 && pods > 0 && latests == pods
 	return sum
 }
 

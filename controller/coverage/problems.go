@@ -3,9 +3,12 @@ package coverage
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"rollcall.dev/rollcall/clusters"
 )
@@ -23,6 +26,12 @@ func (s *set) problems(c Counts) []Reason {
 	if c.Intended == 0 && c.ShouldRun == 0 {
 		rs = append(rs, because(NoEligibleNodes, "no node is meant to run it", s.template("nodes")))
 	}
+	if other := s.overlaps(); other != "" {
+		rs = append(rs, because(ForeignPod, "its selector also matches the pods of "+other+": each keeps its own, and one pod without an owner goes to either", s.template("selector")))
+	}
+	if at := s.ds.DeletionTimestamp; at != nil { // its controller neither acts nor writes a status
+		return append(rs, because(Terminating, "the DaemonSet is being deleted since "+stamp(at.Time)+finalizers(s.ds.Finalizers), s.template("deletionTimestamp")))
+	}
 	if s.ds.Status.ObservedGeneration < s.ds.Generation {
 		if at, ok := s.lastSpecWrite(); ok && !s.w.within(at) {
 			rs = append(rs, because(ControllerStalled, fmt.Sprintf("the DaemonSet controller has seen generation %d, the DaemonSet is at %d since %s", s.ds.Status.ObservedGeneration, s.ds.Generation, stamp(at)), s.controllerCause()))
@@ -33,6 +42,26 @@ func (s *set) problems(c Counts) []Reason {
 		rs = append(rs, because(StatusStale, "the DaemonSet's own counters disagree with nodes and pods: "+diff+" (a second look in 10 s tells whether they merely lag)", s.template("status")))
 	}
 	return rs
+}
+
+func finalizers(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " and waits for its finalizers " + strings.Join(names, ", ")
+}
+
+// overlaps names the other DaemonSets whose pods this selector matches too.
+func (s *set) overlaps() string {
+	var names []string
+	for i := range s.w.live.DaemonSets {
+		ds := &s.w.live.DaemonSets[i]
+		if ds.Namespace == s.ds.Namespace && ds.Name != s.ds.Name && !s.selector.Empty() && s.selector.Matches(labels.Set(ds.Spec.Template.Labels)) {
+			names = append(names, "DaemonSet "+ds.Name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " and ")
 }
 
 // lastSpecWrite is when a manager last wrote anything but the status.

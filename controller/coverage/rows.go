@@ -2,6 +2,7 @@ package coverage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ func (s *set) row(i int) Row {
 	for _, p := range s.podsOn(i) {
 		r.Pods = append(r.Pods, &s.w.live.Pods[p])
 	}
+	slices.SortFunc(r.Pods, func(a, b *clusters.Pod) int { return strings.Compare(a.Name, b.Name) })
 	if s.current != nil && len(r.Pods) > 0 {
 		up := f.has(upToDate)
 		r.UpToDate = &up
@@ -111,7 +113,7 @@ func (s *set) down(n *clusters.Node) Reason {
 	case r.Status != corev1.ConditionTrue:
 		return because(NodeIsNotReady, "the node's Ready condition is "+string(r.Status)+since(r.LastTransitionTime.Time)+said(r.Reason, r.Message), nodeCause(n)).since(r.LastTransitionTime.Time)
 	}
-	return because(HeartbeatStale, "the kubelet's last heartbeat was at "+stamp(r.LastHeartbeatTime.Time)+", more than "+heartbeatLimit.String()+" before the observation", nodeCause(n))
+	return because(HeartbeatStale, "the kubelet's last heartbeat was at "+stamp(r.LastHeartbeatTime.Time)+", more than "+heartbeatLimit.String()+" before the observation", nodeCause(n)).since(r.LastHeartbeatTime.Time)
 }
 
 func since(t time.Time) string {
@@ -147,28 +149,40 @@ func (s *set) exclusion(i int) Reason {
 	return because(VirtualNode, "a virtual node: no node agent can run there", nodeCause(n))
 }
 
-// refusal finds why a template does not want a node, in upstream's order.
+// refusal finds why a template does not want a node, in upstream's order. Of
+// several taints it is one that stays, rather than one that comes and goes by
+// itself.
 func (s *set) refusal(p *predicate, n *clusters.Node) (Reason, bool) {
-	for _, c := range s.placementChecks(p, n) {
-		if !c.OK {
-			return because(c.code, c.Message, c.cause).since(c.since), true
-		}
+	return decisive(s.placementChecks(p, n), func(c Check) bool { return c.lasting })
+}
+
+// eviction is refusal for a pod that may not stay, where NoExecute decides.
+func (s *set) eviction(p *predicate, n *clusters.Node) (Reason, bool) {
+	return decisive(s.placementChecks(p, n), func(c Check) bool { return c.evicts })
+}
+
+// decisive is the first failed check, or the first one preferred where the
+// first one is a taint: a name or label that does not fit outweighs any taint.
+func decisive(cs []Check, preferred func(Check) bool) (Reason, bool) {
+	cs = slices.DeleteFunc(cs, func(c Check) bool { return c.OK })
+	if len(cs) == 0 {
+		return Reason{}, false
 	}
-	return Reason{}, false
+	at := max(slices.IndexFunc(cs, preferred), 0)
+	if cs[0].Name != "taint" {
+		at = 0
+	}
+	return because(cs[at].code, cs[at].Message, cs[at].cause).since(cs[at].since), true
 }
 
 func (s *set) misscheduled(i int) Reason {
 	n := &s.w.nodes[i]
-	r, ok := s.refusal(s.liveP, n)
-	if !ok { // cannot be: a misscheduled node is one that the live template refuses
-		r = because(NodeNameMismatch, "the node is not wanted", nodeCause(n))
+	end, why := "; it may stay, but once deleted it will not come back", s.refusal
+	if !s.flags[i].has(shouldContinueRunning) {
+		end, why = "; the controller will delete it", s.eviction
 	}
-	r.Message = "a pod is there and should not run: " + r.Message
-	if s.flags[i].has(shouldContinueRunning) {
-		r.Message += "; it may stay, but once deleted it will not come back"
-	} else {
-		r.Message += "; the controller will delete it"
-	}
+	r, _ := why(s.liveP, n) // never without: a misscheduled node is one that the live template refuses
+	r.Message = "a pod is there and should not run" + s.behindGit(n, r) + ": " + r.Message + end
 	return r
 }
 
@@ -182,16 +196,19 @@ func (s *set) duplicate(pods []*clusters.Pod) Reason {
 
 // starting names what is awaited and since when; it is information.
 func (s *set) starting(i int, r Row) []Reason {
-	n := &s.w.nodes[i]
+	n, facts := &s.w.nodes[i], s.w.facts[i]
+	joining := facts&young != 0 && facts&(down|startupTainted) != 0
 	from, what := s.clock, "the DaemonSet last changed"
-	if n.Created.After(from) {
+	if joining || n.Created.After(from) {
 		from, what = n.Created, "the node was created"
 	}
 	grace := fmt.Sprintf("starting: %s at %s, and a start may take %s", what, stamp(from), s.w.options.Grace)
 	var why []Reason
 	switch {
-	case s.w.facts[i]&down != 0:
+	case facts&down != 0:
 		why = []Reason{s.down(n)}
+	case joining && slices.ContainsFunc(r.Pods, func(p *clusters.Pod) bool { return available(p, s.minReady, s.w.now) }):
+		why = []Reason{s.startupTaint(n)}
 	case len(r.Pods) > 0:
 		why = s.podReasons(r.Pods)
 	default:
@@ -199,6 +216,15 @@ func (s *set) starting(i int, r Row) []Reason {
 	}
 	why[0].Message = grace + "; " + why[0].Message
 	return why
+}
+
+// startupTaint is what a joining node waits for while its pod runs already.
+func (s *set) startupTaint(n *clusters.Node) Reason {
+	if r, ok := s.refusal(s.liveP, n); ok {
+		return r
+	}
+	t, _ := taintIn(s.w.keys.startup, n.Taints)
+	return because(NodeIsNotReady, fmt.Sprintf("its pod is ready, and the node still has the startup taint %s", taintText(t)), Cause{"taint", taintText(t)})
 }
 
 func (s *set) updating() Reason {

@@ -27,9 +27,10 @@ type world struct {
 	podFacts  []podFacts         // as live.Pods
 	podNode   []int32            // target node, -1 when there is none
 	owned     map[string][]int32 // pods by the UID of the DaemonSet that controls them
-	loose     map[string][]int32 // by namespace: pods of no DaemonSet judged here
+	loose     map[string][]int32 // by namespace: pods of no DaemonSet that was read
 	revisions map[string][]*clusters.Revision
 	events    map[string][]*clusters.Event // by UID of what they are about
+	bound     map[string]string            // node by namespace/name of a pod, from its Scheduled event
 }
 
 // nodeFacts are what a node's state depends on, the same for all DaemonSets.
@@ -62,20 +63,29 @@ func newWorld(live *clusters.Live, ps []*predicate, o Options) *world {
 	w.indexPods()
 	w.revisions = map[string][]*clusters.Revision{}
 	for i := range live.Revisions {
-		r := &live.Revisions[i]
-		w.revisions[r.Owner.UID] = append(w.revisions[r.Owner.UID], r)
+		if r := &live.Revisions[i]; r.Owner.UID != "" {
+			w.revisions[r.Owner.UID] = append(w.revisions[r.Owner.UID], r)
+		}
 	}
-	w.events = map[string][]*clusters.Event{}
-	for i := range live.Events {
-		e := &live.Events[i]
+	w.indexEvents()
+	return w
+}
+
+// indexEvents sorts events by what they are about, oldest first.
+func (w *world) indexEvents() {
+	w.events, w.bound = map[string][]*clusters.Event{}, map[string]string{}
+	for i := range w.live.Events {
+		e := &w.live.Events[i]
 		w.events[e.UID] = append(w.events[e.UID], e)
+		if _, node, ok := strings.Cut(e.Message, " to "); ok && e.Kind == "Pod" && e.Reason == "Scheduled" {
+			w.bound[e.Namespace+"/"+e.Name] = node
+		}
 	}
 	for _, es := range w.events {
 		slices.SortStableFunc(es, func(a, b *clusters.Event) int {
 			return cmp.Or(a.Last.Compare(b.Last), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 		})
 	}
-	return w
 }
 
 func (w *world) nodeFacts(n *clusters.Node) nodeFacts {
@@ -99,9 +109,9 @@ func (w *world) nodeFacts(n *clusters.Node) nodeFacts {
 }
 
 // within tells whether t is less than the startup grace ago; a missing time
-// counts as long ago.
+// counts as long ago, and one ahead of the observation's clock as now.
 func (w *world) within(t time.Time) bool {
-	return !t.IsZero() && w.now.Sub(t) < w.options.Grace
+	return !t.IsZero() && max(w.now.Sub(t), 0) < w.options.Grace
 }
 
 func (w *world) stale(ready corev1.NodeCondition) bool {
@@ -189,9 +199,9 @@ func (w *world) indexPods() {
 		if at, ok := w.byName[p.Node]; ok {
 			w.podNode[i] = at
 		}
-		if ds, ok := at[p.Owner.UID]; ok {
+		if ds, ok := at[p.Owner.UID]; ok && p.Owner.UID != "" {
 			owned[ds] = append(owned[ds], int32(i))
-		} else if p.Owner.UID == "" || p.Owner.Kind == "DaemonSet" {
+		} else {
 			w.loose[p.Namespace] = append(w.loose[p.Namespace], int32(i))
 		}
 	}

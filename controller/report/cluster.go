@@ -52,11 +52,12 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 // Invalid is the report of a cluster whose declaration is wrong: nothing of it
 // is known.
 func Invalid(name, file string, err error) Cluster {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // faults come a line each
 	c := Cluster{
 		Name: name, Sync: Sync{State: SyncUnknown}, DaemonSets: []DaemonSet{}, Drift: []drift.Object{},
-		Observation: Observation{State: clusters.Failed, Stage: "reading its declaration", Error: err.Error()},
+		Observation: Observation{State: clusters.Failed, Stage: "reading its declaration", Error: text},
 	}
-	c.findings = []Finding{NewFinding(name, "InvalidCluster", err.Error(), coverage.Cause{Kind: "fleet", Key: file})}
+	c.findings = []Finding{NewFinding(name, "InvalidCluster", text, coverage.Cause{Kind: "fleet", Key: file})}
 	return c
 }
 

@@ -105,6 +105,16 @@ func names(r Report) string {
 	return b.String()
 }
 
+// Printable shows what a terminal would obey in text from a cluster or a
+// repository. Its lines stay lines.
+func Printable(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = clean(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // clean makes text from a cluster or a repository harmless on a terminal:
 // control characters, escapes and direction marks are shown, not sent.
 func clean(s string) string {

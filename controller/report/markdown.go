@@ -35,9 +35,6 @@ func clusterRow(c Cluster) string {
 	if c.Observation.At != nil {
 		at = c.Observation.At.Format("2006-01-02 15:04Z")
 	}
-	if c.Sync.Error != "" { // what Git wants is not known, so neither is what counts
-		return fmt.Sprintf("| %s | %s | %s | ? | ? | ? |\n", md(c.Name), c.Sync.State, at)
-	}
 	var s Summary
 	for _, d := range c.DaemonSets {
 		if d.counts {

@@ -221,8 +221,9 @@ func TestCounts(t *testing.T) {
 	}
 	// prod: n1 and n5 of 5 for the agent, 0 of 5 for what is absent (the node
 	// with the taint is not intended). twins: 2 of 2 each. The proxy is not in
-	// Git, nothing of broken is known to be, and gone adds nothing.
-	want := report.Summary{Clusters: 5, Unknown: 1, DaemonSets: 4, Nodes: 12, Intended: 14, Covered: 6}
+	// Git; broken adds 1 of 2, since a failed render hides nothing; gone adds
+	// nothing.
+	want := report.Summary{Clusters: 5, Unknown: 1, DaemonSets: 5, Nodes: 12, Intended: 16, Covered: 7}
 	got := r.Summary
 	got.Findings = report.Severities{}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -323,7 +324,7 @@ func TestFindings(t *testing.T) {
 	want := map[string]brief{
 		" TargetUnmatched fleet":         {report.Warning, "target lab", "", ""},
 		"broken PathNotFound render":     {report.Error, "overlays/broken kustomization.yaml PathNotFound", "", ""},
-		"broken NotAttempted controller": {report.Info, "daemonset-controller", "obs/agent", "b2"},
+		"broken NotAttempted controller": {report.Error, "daemonset-controller", "obs/agent", "b2"},
 		"broken StatusStale template":    {report.Info, "obs/agent status", "obs/agent", ""},
 		"gone Unreachable observation":   {report.Error, "gone", "", ""},
 		"prod DaemonSetAbsent absent":    {report.Error, "obs/lacking", "obs/lacking", "n1 n2 n5 n6"},

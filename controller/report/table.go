@@ -198,12 +198,11 @@ func (p *printer) daemonSets(r Report, c Cluster) {
 	if len(c.DaemonSets) == 0 {
 		p.line("  no DaemonSets")
 	}
-	p.foreign(r, foreign, c.Sync.Error != "")
+	p.foreign(r, foreign)
 }
 
-// foreign folds DaemonSets that are not in Git into one line. Where the render
-// failed nobody knows whether they are.
-func (p *printer) foreign(r Report, ds []DaemonSet, unknown bool) {
+// foreign folds DaemonSets that are not in Git into one line.
+func (p *printer) foreign(r Report, ds []DaemonSet) {
 	if len(ds) == 0 {
 		return
 	}
@@ -221,11 +220,7 @@ func (p *printer) foreign(r Report, ds []DaemonSet, unknown bool) {
 		}
 		parts = append(parts, text)
 	}
-	what := "not in Git"
-	if unknown {
-		what = "listed only, since what Git wants is not known"
-	}
-	p.line("  %s", p.paint(faint, fmt.Sprintf("%s %s: %s", plural(len(ds), "DaemonSet"), what, clean(listed(sampleOf(parts))))))
+	p.line("  %s", p.paint(faint, fmt.Sprintf("%s not in Git: %s", plural(len(ds), "DaemonSet"), clean(listed(sampleOf(parts))))))
 }
 
 func (p *printer) daemonSet(r Report, d DaemonSet, width int) {
