@@ -28,7 +28,7 @@ func unknown[V any](path, key string, known map[string]V) string {
 		return "merge keys are not accepted here: write the fields out"
 	}
 	names := slices.Sorted(maps.Keys(known))
-	if near := nearest(key, names); near != "" {
+	if near := Nearest(key, names); near != "" {
 		return fmt.Sprintf("unknown field, did you mean %q?", near)
 	}
 	if strings.HasPrefix(path, "spec.source.auth.") {
@@ -37,9 +37,9 @@ func unknown[V any](path, key string, known map[string]V) string {
 	return "unknown field, known are " + strings.Join(names, ", ")
 }
 
-// nearest returns the name that a misspelt one most likely stands for, empty
+// Nearest returns the name that a misspelt one most likely stands for, empty
 // when none is near.
-func nearest(word string, names []string) string {
+func Nearest(word string, names []string) string {
 	const long = 64 // longer words are no slip of a finger
 	if len(word) > long {
 		return ""

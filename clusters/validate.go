@@ -240,7 +240,7 @@ func (d *document) agent(at *field.Path, name string, agents []wireAgent) {
 	}
 	err := field.NotFound(at, name)
 	err.Detail = "no agent in spec.agents has this name"
-	if near := nearest(name, names); near != "" {
+	if near := Nearest(name, names); near != "" {
 		err.Detail += ", did you mean " + strconv.Quote(near) + "?"
 	}
 	d.add(err)

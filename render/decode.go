@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -217,9 +216,13 @@ func (d decoder) scalar(n *yaml.Node) (any, error) {
 // oldBool tells whether YAML 1.1, which kubectl and the API server read, takes
 // a word for a boolean that YAML 1.2 takes for text.
 func oldBool(s string) (value, old bool) {
-	yes := []string{"y", "Y", "yes", "Yes", "YES", "on", "On", "ON"}
-	no := []string{"n", "N", "no", "No", "NO", "off", "Off", "OFF"}
-	return slices.Contains(yes, s), len(s) <= len("off") && (slices.Contains(yes, s) || slices.Contains(no, s))
+	switch s {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
+		return true, true
+	case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+		return false, true
+	}
+	return false, false
 }
 
 func (d decoder) integer(n *yaml.Node) (any, error) {

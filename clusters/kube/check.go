@@ -14,25 +14,25 @@ import (
 
 // Access is what a cluster lets us do, in its own words.
 type Access struct {
-	Server      string // host and port
-	Version     string // of the API server, empty where it may not be read
-	Identity    string // UID of kube-system, empty where it may not be read
-	User        string // as whom the server knows us, empty where it does not tell
-	Groups      []string
-	Permissions []Permission
+	Server      string       `json:"server"`             // host and port
+	Version     string       `json:"version,omitempty"`  // of the API server, empty where it may not be read
+	Identity    string       `json:"identity,omitempty"` // UID of kube-system, empty where it may not be read
+	User        string       `json:"user,omitempty"`     // as whom the server knows us, empty where it does not tell
+	Groups      []string     `json:"groups,omitempty"`
+	Permissions []Permission `json:"permissions,omitempty"`
 }
 
 // Permission is whether one verb on one resource is allowed, in all
 // namespaces.
 type Permission struct {
-	Verb     string
-	Group    string
-	Resource string
-	Name     string // of the one object, empty for all
-	Required bool   // without it nothing can be reported
-	Allowed  bool
-	Reason   string // of the authorizer, often empty
-	Remedy   string // a kubectl command that asks the same
+	Verb     string `json:"verb"`
+	Group    string `json:"group,omitempty"`
+	Resource string `json:"resource"`
+	Name     string `json:"name,omitempty"` // of the one object, empty for all
+	Required bool   `json:"required"`       // without it nothing can be reported
+	Allowed  bool   `json:"allowed"`
+	Reason   string `json:"reason,omitempty"` // of the authorizer, often empty
+	Remedy   string `json:"remedy,omitempty"` // a kubectl command that asks the same
 }
 
 // Complete tells whether all that is required is allowed.

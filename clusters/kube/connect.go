@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func (o *Observer) connect(c clusters.Cluster, s *session) error {
 func (o *Observer) harden(config *rest.Config, s *session) {
 	o.once.Do(func() { o.codecs = serializer.NewCodecFactory(newScheme()) })
 	s.codecs = o.codecs
-	s.pageSize, s.maxPages = orDefault(o.PageSize, 500), orDefault(o.MaxPages, 4000)
+	s.pageSize, s.maxPages = cmp.Or(o.PageSize, 500), cmp.Or(o.MaxPages, 4000)
 
 	config.Timeout = s.limit + time.Second // the context ends first and tells how far a request came
 	config.QPS = -1
@@ -68,9 +69,9 @@ func (o *Observer) harden(config *rest.Config, s *session) {
 	config.NegotiatedSerializer = o.codecs.WithoutConversion()
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	budget := &budget{limit: orDefault(o.TotalLimit, 1<<30)}
+	budget := &budget{limit: cmp.Or(o.TotalLimit, 1<<30)}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return &bounded{base: rt, session: s, perAnswer: orDefault(o.BodyLimit, 256<<20), budget: budget}
+		return &bounded{base: rt, session: s, perAnswer: cmp.Or(o.BodyLimit, 256<<20), budget: budget}
 	})
 }
 

@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func within[T any](ctx context.Context, o *Observer, c clusters.Cluster, f func(
 	select {
 	case r := <-done:
 		return r.value, s.fault(ctx, r.err)
-	case <-time.After(orDefault(o.Slack, 500*time.Millisecond)):
+	case <-time.After(cmp.Or(o.Slack, 500*time.Millisecond)):
 		var none T
 		return none, s.fault(ctx, ctx.Err())
 	}
@@ -105,7 +106,7 @@ func (o *Observer) limit(ctx context.Context) (context.Context, context.CancelFu
 	if _, has := ctx.Deadline(); has {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, orDefault(o.Timeout, time.Minute))
+	return context.WithTimeout(ctx, cmp.Or(o.Timeout, time.Minute))
 }
 
 func (o *Observer) begin() {
@@ -134,13 +135,6 @@ func (o *Observer) guard() (string, error) {
 		return "", fmt.Errorf("looking for this process's own binary, which starts exec plugins: %w", err)
 	}
 	return self, nil
-}
-
-func orDefault[T int | int64 | time.Duration](value, otherwise T) T {
-	if value == 0 {
-		return otherwise
-	}
-	return value
 }
 
 // errNoKubeconfig is a caller's mistake: the cluster is a recorded one.

@@ -152,14 +152,15 @@ func foldedTwice(name string, p render.Parsed) error {
 		if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
 			continue
 		}
-		fields := doc.Content[0].Content
-		for i := 0; i < len(fields); i += 2 {
-			for j := 0; j < i; j += 2 {
-				if strings.EqualFold(fields[i].Value, fields[j].Value) {
-					return &render.Error{Code: render.InvalidManifest, File: show(name), Field: fmt.Sprintf("line %d", fields[i].Line),
-						Message: fmt.Sprintf("kustomize takes key %q for key %q of line %d: keep one", fields[i].Value, fields[j].Value, fields[j].Line)}
-				}
+		seen := map[string]*yaml.Node{}
+		for i := 0; i < len(doc.Content[0].Content); i += 2 {
+			key := doc.Content[0].Content[i]
+			folded := strings.ToLower(strings.ToUpper(key.Value)) // some letters have two lower cases
+			if first := seen[folded]; first != nil {
+				return &render.Error{Code: render.InvalidManifest, File: show(name), Field: fmt.Sprintf("line %d", key.Line),
+					Message: fmt.Sprintf("kustomize takes key %q for key %q of line %d: keep one", key.Value, first.Value, first.Line)}
 			}
+			seen[folded] = key
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"slices"
@@ -144,7 +145,7 @@ func (m *memory) ask(overlay string, out *outcome) {
 		}
 	}
 	if len(known) >= maxQuestions {
-		oldest := slices.MinFunc(known, func(a, b *questions) int { return int(int64(a.last) - int64(b.last)) })
+		oldest := slices.MinFunc(known, func(a, b *questions) int { return cmp.Compare(a.last, b.last) })
 		known = slices.DeleteFunc(slices.Clone(known), func(k *questions) bool { return k == oldest })
 	}
 	m.questions[overlay] = append(known, q)

@@ -3,6 +3,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/render"
 )
 
@@ -218,36 +220,15 @@ func selects(s *types.SelectorRegex, c candidate) bool {
 // nothing words a target that selects no object, with the nearest name.
 func nothing(target *types.Selector, candidates []candidate) string {
 	message := fmt.Sprintf("the target selects none of the %d objects there", len(candidates))
-	best, nearest := len(target.Name)/2+1, ""
+	names, within := make([]string, 0, len(candidates)), ""
 	for _, c := range candidates {
-		if d := distance(target.Name, c.names[0]); target.Name != "" && d < best {
-			best, nearest = d, c.names[0]
+		names = append(names, c.names[0])
+		if strings.Contains(target.Name, c.names[0]) { // most likely named with its prefix or suffix
+			within = c.names[0]
 		}
 	}
-	if nearest != "" {
+	if nearest := cmp.Or(clusters.Nearest(target.Name, names), within); nearest != "" {
 		return fmt.Sprintf("%s; the nearest name is %q", message, nearest)
 	}
 	return message + ": correct it, or remove the patch"
-}
-
-// distance is the number of single-letter edits between two texts.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for k := range len(b) {
-			above := row[k+1]
-			cost := 1
-			if a[i] == b[k] {
-				cost = 0
-			}
-			row[k+1] = min(row[k]+1, above+1, corner+cost)
-			corner = above
-		}
-	}
-	return row[len(b)]
 }

@@ -145,7 +145,7 @@ func check(rest string) error {
 	}
 	for i, f := range fields {
 		if strings.Trim(f, ",") == "" {
-			return fmt.Errorf("the %s field %q lists nothing; write * or a number", fieldNames[i], f)
+			return fmt.Errorf("the %s field %q lists nothing; write * or a number", cronFields[i].name, f)
 		}
 	}
 	return nil
@@ -180,8 +180,11 @@ func parseCron(rest string) (plan cron.Schedule, err error) {
 	return cron.ParseStandard(rest)
 }
 
-// fieldNames are the five fields in order.
-var fieldNames = []string{"minute", "hour", "day of month", "month", "day of week"}
+// cronFields are the five fields in order, with their least and greatest values.
+var cronFields = []struct {
+	name        string
+	first, last int
+}{{"minute", 0, 59}, {"hour", 0, 23}, {"day of month", 1, 31}, {"month", 1, 12}, {"day of week", 0, 6}}
 
 // remedies are what to say after an error of cron's parser that contains text.
 var remedies = []struct{ text, remedy string }{

@@ -12,12 +12,6 @@ import (
 // year is how far apart two runs may be before that looks like a mistake.
 const year = 366 * 24 * time.Hour
 
-// firsts and lasts are the least and the greatest values of the five fields.
-var (
-	firsts = []int{0, 0, 1, 1, 0}
-	lasts  = []int{59, 23, 31, 12, 6}
-)
-
 // Warnings returns what is accepted and probably not meant, one sentence each.
 func (s Schedule) Warnings() []string {
 	if s.plan == nil {
@@ -43,7 +37,7 @@ func (s Schedule) fieldWarnings() []string {
 	for i, field := range strings.Fields(s.rest) {
 		for item := range strings.SplitSeq(field, ",") {
 			if only, ok := loneStep(item, i); ok {
-				out = append(out, fmt.Sprintf("%q in the %s field means %s %s only: the step is larger than the range", item, fieldNames[i], fieldNames[i], only))
+				out = append(out, fmt.Sprintf("%q in the %s field means %s %s only: the step is larger than the range", item, cronFields[i].name, cronFields[i].name, only))
 			}
 		}
 	}
@@ -62,10 +56,10 @@ func loneStep(item string, field int) (only string, lone bool) {
 	}
 	from, to, isRange := strings.Cut(span, "-")
 	if from == "*" || from == "?" {
-		from = strconv.Itoa(firsts[field])
+		from = strconv.Itoa(cronFields[field].first)
 		isRange = false
 	}
-	end := lasts[field]
+	end := cronFields[field].last
 	low, err := strconv.Atoi(from)
 	if err != nil { // a name: its step is judged by its reader
 		return "", false
