@@ -165,7 +165,11 @@ func unfinishedInit(p *clusters.Pod) *clusters.Container {
 func (s *set) unready(p *clusters.Pod) Reason {
 	at := slices.IndexFunc(p.Containers, func(c clusters.Container) bool { return !c.Init && !c.Ready })
 	if at < 0 {
-		return because(ReadinessProbe, fmt.Sprintf("the containers of pod %s are ready and the pod is not: a readiness gate, or the kubelet has not said so yet", p.Name)+s.lastWarning(p, ""), s.container("pod"))
+		message := fmt.Sprintf("pod %s runs and is not ready", p.Name)
+		if len(p.Containers) > 0 {
+			message = fmt.Sprintf("the containers of pod %s are ready and the pod is not: a readiness gate, or the kubelet has not said so yet", p.Name)
+		}
+		return because(ReadinessProbe, message+s.lastWarning(p, ""), s.container("pod"))
 	}
 	c := &p.Containers[at]
 	message := fmt.Sprintf("container %s of pod %s runs and is not ready", c.Name, p.Name)

@@ -47,7 +47,7 @@ func TestSecondImplementation(t *testing.T) {
 	}
 	// A comparison that never met a case has not compared it.
 	for _, st := range States() {
-		if seen[st] < 20 {
+		if seen[st] < 10 {
 			t.Errorf("only %d nodes were %s", seen[st], st)
 		}
 	}

@@ -42,7 +42,7 @@ var (
 	worldEffects   = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule, "Odd"}
 	worldOperators = []corev1.NodeSelectorOperator{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Odd"}
 	worldTolerates = []corev1.TolerationOperator{"", "Equal", "Exists", "Gt", "Lt", "Odd"}
-	worldPhases    = []corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown, ""}
+	worldPhases    = []corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown, ""}
 	worldWaits     = []string{"", "", "", "ContainerCreating", "PodInitializing", "ErrImagePull", "CrashLoopBackOff", "Odd"}
 )
 
@@ -180,13 +180,13 @@ func worldTerm(d dice) corev1.NodeSelectorTerm {
 func worldPod(d dice, name string) clusters.Pod {
 	p := clusters.Pod{
 		Namespace: pick(d, []string{"kube", "kube", "kube", "other"}), Name: name, UID: name + "-uid", Created: ago(d), Bound: !d.odds(4),
-		Labels: map[string]string{"app": pick(d, []string{"a", "a", "b"})}, Node: pick(d, []string{"n0", "n1", "n2", "n3", "n9", ""}),
+		Labels: map[string]string{"app": pick(d, []string{"a", "a", "b"})}, Node: pick(d, []string{"n0", "n0", "n0", "n1", "n1", "n2", "n9", ""}),
 		Phase: pick(d, worldPhases), Reason: pick(d, []string{"", "", "Evicted"}), Ready: d.odds(2),
 	}
 	if h := pick(d, []string{"", "h1", "h2"}); h != "" {
 		p.Labels["controller-revision-hash"] = h
 	}
-	if owner := pick(d, []string{"ds0", "ds0", "ds0", "ds1", "ds1", "before", ""}); owner != "" {
+	if owner := pick(d, []string{"ds0", "ds0", "ds0", "ds0", "ds1", "ds1", "before", ""}); owner != "" {
 		p.Owner = clusters.Owner{Kind: pick(d, []string{"DaemonSet", "DaemonSet", "ReplicaSet"}), Name: owner, UID: owner}
 	}
 	if p.Ready && !d.odds(5) {
