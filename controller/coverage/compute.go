@@ -20,8 +20,12 @@ import (
 func Compute(live *clusters.Live, subjects []Subject, o Options) []DaemonSet {
 	compiled := make([]*predicate, 0, 2*len(subjects))
 	for _, s := range subjects {
-		compiled = append(compiled, compile(clusters.PlacementOf(&s.any().Spec.Template.Spec), o.ComparisonOperators),
-			compile(clusters.PlacementOf(&s.wanted().Spec.Template.Spec), o.ComparisonOperators))
+		judged := compileTemplate(s.judged(), o)
+		wanted := judged
+		if s.wanted() != s.judged() {
+			wanted = compileTemplate(s.wanted(), o)
+		}
+		compiled = append(compiled, judged, wanted)
 	}
 	w := newWorld(live, compiled, o)
 	out := make([]DaemonSet, len(subjects))
@@ -32,6 +36,10 @@ func Compute(live *clusters.Live, subjects []Subject, o Options) []DaemonSet {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+func compileTemplate(ds *appsv1.DaemonSet, o Options) *predicate {
+	return compile(clusters.PlacementOf(&ds.Spec.Template.Spec), o.ComparisonOperators)
 }
 
 // set is one DaemonSet while it is being judged, and what its rows are made of.
@@ -57,10 +65,12 @@ type set struct {
 	gone   []int32    // pods whose node is not there
 	lost   []string   // nodes that are not there and use up the budget by what is left of their pods
 	freed  []int32    // pods that its selector no longer matches
+
+	vanishedPods []lostPod
 }
 
 func (w *world) compute(s Subject, liveP, wantP *predicate) DaemonSet {
-	ds := s.any()
+	ds := s.judged()
 	st := &set{w: w, subject: s, ds: ds, liveP: liveP, wantP: wantP, minReady: ds.Spec.MinReadySeconds}
 	st.selector = selectorOf(ds)
 	if s.Live != nil {
@@ -70,6 +80,7 @@ func (w *world) compute(s Subject, liveP, wantP *predicate) DaemonSet {
 	st.flags = w.verdicts(liveP)
 	st.intend()
 	st.groupPods()
+	st.vanishedPods = st.lostPods()
 	summaries := st.plan()
 	out := DaemonSet{Namespace: ds.Namespace, Name: ds.Name, Subject: s, set: st}
 	st.decide(summaries, &out.Counts)
@@ -120,7 +131,7 @@ func (s *set) newest() time.Time {
 
 // intend replaces accepted and intended by what the desired template says.
 func (s *set) intend() {
-	if s.liveP == s.wantP || s.subject.Desired == nil || s.subject.Live == nil {
+	if s.liveP == s.wantP {
 		return
 	}
 	for i, f := range s.w.verdicts(s.wantP) {

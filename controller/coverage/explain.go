@@ -37,7 +37,7 @@ func (d *DaemonSet) Checks(node string) []Check {
 }
 
 // placementChecks is the plain reading of the rules, one node at a time: the
-// columns of verdict.go must agree with it (TestColumnsAgree).
+// columns of verdict.go must agree with it (TestChecksAgreeWithVerdicts).
 func (s *set) placementChecks(p *predicate, n *clusters.Node) []Check {
 	var cs []Check
 	if p.nodeName != "" {

@@ -13,7 +13,7 @@ import (
 func (s *set) missing(i int) Reason {
 	n := &s.w.nodes[i]
 	if s.subject.Live == nil {
-		return because(DaemonSetAbsent, "the DaemonSet is in Git and not in the cluster", Cause{"absent", s.ds.Namespace + "/" + s.ds.Name})
+		return s.absent()
 	}
 	if at := s.ds.DeletionTimestamp; at != nil {
 		return because(NotAttempted, "the DaemonSet is being deleted since "+stamp(at.Time)+": its controller creates no pods any more", s.template("deletionTimestamp"))
@@ -31,14 +31,18 @@ func (s *set) missing(i int) Reason {
 	if refused != nil && refused.Last.Before(n.Created) {
 		refused = nil
 	}
-	lost, at := s.vanished(n)
+	count, at := s.vanished(n)
 	switch {
 	case refused != nil && (at == nil || !at.Last.After(refused.Last)):
 		return because(FailedCreate, "creating the pod was refused: "+refused.Message, Cause{"refused", s.ds.Namespace + "/" + s.ds.Name + " " + refuser(refused.Message)}).since(refused.First)
 	case at != nil:
-		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", lost, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
+		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", count, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
 	}
 	return because(NotAttempted, "there is no pod, and no event tells that one was tried: the DaemonSet controller may not be running or has not seen the node", s.controllerCause())
+}
+
+func (s *set) absent() Reason {
+	return because(DaemonSetAbsent, "the DaemonSet is in Git and not in the cluster", Cause{"absent", s.ds.Namespace + "/" + s.ds.Name})
 }
 
 // behindGit says so where Git's template does not refuse the node for what the
@@ -64,10 +68,15 @@ func (s *set) lastEvent(reason string) *clusters.Event {
 	return last
 }
 
-// vanished counts pods that the controller created, did not delete and that
-// are gone, and returns the event of the last one. A pod that was bound to
-// another node, or created before this one, says nothing about it.
-func (s *set) vanished(n *clusters.Node) (lost int, last *clusters.Event) {
+// lostPod is a pod that the controller created, did not delete, and that is
+// gone.
+type lostPod struct {
+	event *clusters.Event // of its creation
+	node  string          // that it was bound to, empty when no event tells
+}
+
+// lostPods lists them in order of their creation.
+func (s *set) lostPods() []lostPod {
 	present, removed := map[string]bool{}, map[string]bool{}
 	for _, i := range s.w.owned[string(s.ds.UID)] {
 		present[s.w.live.Pods[i].Name] = true
@@ -78,17 +87,25 @@ func (s *set) vanished(n *clusters.Node) (lost int, last *clusters.Event) {
 			removed[strings.TrimPrefix(e.Message, "Deleted pod: ")] = true
 		}
 	}
+	var lost []lostPod
 	for _, e := range own {
-		name := createdPod(e)
-		if name == "" || present[name] || removed[name] || e.Last.Before(n.Created) {
-			continue
+		if name := createdPod(e); name != "" && !present[name] && !removed[name] {
+			lost = append(lost, lostPod{e, s.w.bound[s.ds.Namespace+"/"+name]})
 		}
-		if node, known := s.w.bound[s.ds.Namespace+"/"+name]; known && node != n.Name {
-			continue
-		}
-		lost, last = lost+1, e
 	}
-	return lost, last
+	return lost
+}
+
+// vanished counts the lost pods that may have been a node's, and returns the
+// event of the last one. A pod that was bound to another node, or created
+// before this one, says nothing about it.
+func (s *set) vanished(n *clusters.Node) (count int, last *clusters.Event) {
+	for _, l := range s.vanishedPods {
+		if (l.node == "" || l.node == n.Name) && !l.event.Last.Before(n.Created) {
+			count, last = count+1, l.event
+		}
+	}
+	return count, last
 }
 
 func createdPod(e *clusters.Event) string {

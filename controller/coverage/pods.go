@@ -3,6 +3,7 @@ package coverage
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"rollcall.dev/rollcall/clusters"
@@ -122,6 +123,6 @@ func (s *set) isCurrent(p *clusters.Pod) bool {
 }
 
 const (
-	hashLabel       = "controller-revision-hash"
+	hashLabel       = appsv1.ControllerRevisionHashLabelKey
 	generationLabel = "pod-template-generation"
 )

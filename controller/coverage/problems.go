@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"rollcall.dev/rollcall/clusters"
@@ -20,7 +21,7 @@ func (s *set) problems(c Counts) []Reason {
 		rs = append(rs, because(AffinityUnparseable, fmt.Sprintf("required node affinity term %d is accepted by the API and matches nothing: %v", i+1, err), s.template("affinity")))
 	}
 	if s.subject.Live == nil {
-		rs = append(rs, because(DaemonSetAbsent, "the DaemonSet is in Git and not in the cluster", Cause{"absent", s.ds.Namespace + "/" + s.ds.Name}))
+		rs = append(rs, s.absent())
 		return rs
 	}
 	if c.Intended == 0 && c.ShouldRun == 0 {
@@ -137,26 +138,17 @@ func (s *set) first(node int) int32 {
 	best := s.start[node]
 	for at := best + 1; at < s.start[node+1]; at++ {
 		p, q := &s.w.live.Pods[s.sorted[at]], &s.w.live.Pods[s.sorted[best]]
-		if cmp.Or(-boolCompare(p.Bound, q.Bound), p.Created.Compare(q.Created), strings.Compare(p.Name, q.Name)) < 0 {
+		earlier := cmp.Or(p.Created.Compare(q.Created), strings.Compare(p.Name, q.Name)) < 0
+		if p.Bound && !q.Bound || p.Bound == q.Bound && earlier {
 			best = at
 		}
 	}
 	return best
 }
 
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
 // sameGeneration is the second clause of upstream's rule U1: a pod with the
 // DaemonSet's template generation counts as updated whatever its hash.
 func (s *set) sameGeneration(p *clusters.Pod) bool {
-	generation, err := strconv.ParseInt(s.ds.Annotations["deprecated.daemonset.template.generation"], 10, 64)
+	generation, err := strconv.ParseInt(s.ds.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
 	return err == nil && p.Labels[generationLabel] == strconv.FormatInt(generation, 10)
 }

@@ -67,14 +67,14 @@ func compareWithPlain(t *testing.T, s *scenario, d *DaemonSet, verdicts map[[2]b
 		if !ok {
 			t.Fatalf("no row for node %q", n.Name)
 		}
-		run, stay := plainVerdict(&d.Subject.any().Spec.Template.Spec, n, s.options.ComparisonOperators)
+		run, stay := plainVerdict(&d.Subject.judged().Spec.Template.Spec, n, s.options.ComparisonOperators)
 		verdicts[[2]bool{run, stay}]++
 		if row.ShouldRun != run || row.ShouldContinueRunning != stay {
-			t.Errorf("%s on %+v: got (%t, %t), the plain reading is (%t, %t)\n%+v", d.Name, n, row.ShouldRun, row.ShouldContinueRunning, run, stay, d.Subject.any().Spec.Template.Spec)
+			t.Errorf("%s on %+v: got (%t, %t), the plain reading is (%t, %t)\n%+v", d.Name, n, row.ShouldRun, row.ShouldContinueRunning, run, stay, d.Subject.judged().Spec.Template.Spec)
 		}
 		intended := plainIntended(&d.Subject.wanted().Spec.Template.Spec, n, s.options)
 		pods := plainPods(s, d, n.Name)
-		covered := intended && !plainDown(n) && slices.ContainsFunc(pods, func(p *clusters.Pod) bool { return plainAvailable(p, d.Subject.any()) })
+		covered := intended && !plainDown(n) && slices.ContainsFunc(pods, func(p *clusters.Pod) bool { return plainAvailable(p, d.Subject.judged()) })
 		if row.Intended != intended || row.Covered != covered || len(row.Pods) != len(pods) {
 			t.Errorf("%s on %+v: got intended %t, covered %t, %d pods; the plain reading is %t, %t, %d", d.Name, n, row.Intended, row.Covered, len(row.Pods), intended, covered, len(pods))
 		}

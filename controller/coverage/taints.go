@@ -12,7 +12,7 @@ import (
 
 // Taints that come and go with a node's life: an untolerated one keeps a pod
 // away for a while and does not make the node another kind of node. A key that
-// ends in / is a prefix.
+// ends in * stands for all that start so.
 var (
 	lifecycleTaints = []string{
 		"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
@@ -22,7 +22,7 @@ var (
 	}
 	startupTaints = []string{
 		"node.cloudprovider.kubernetes.io/uninitialized", "node.cilium.io/agent-not-ready", "ebs.csi.aws.com/agent-not-ready",
-		"karpenter.sh/unregistered", "readiness.k8s.io/",
+		"karpenter.sh/unregistered", "readiness.k8s.io/*",
 	}
 	leavingTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"}
 	virtualTaints = []string{"virtual-kubelet.io/provider"}
@@ -122,7 +122,7 @@ func taintKeysOf(extra clusters.Taints) taintKeys {
 
 func listed(keys []string, key string) bool {
 	for _, k := range keys {
-		if k == key || strings.HasSuffix(k, "/") && strings.HasPrefix(key, k) {
+		if prefix, all := strings.CutSuffix(k, "*"); k == key || all && strings.HasPrefix(key, prefix) {
 			return true
 		}
 	}

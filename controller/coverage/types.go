@@ -25,13 +25,15 @@ type Subject struct {
 	Desired *appsv1.DaemonSet
 }
 
-func (s Subject) any() *appsv1.DaemonSet {
+// judged is the DaemonSet whose template and pods are judged.
+func (s Subject) judged() *appsv1.DaemonSet {
 	if s.Live != nil {
 		return s.Live
 	}
 	return s.Desired
 }
 
+// wanted is the DaemonSet whose template says where a pod is intended.
 func (s Subject) wanted() *appsv1.DaemonSet {
 	if s.Desired != nil {
 		return s.Desired
