@@ -65,8 +65,7 @@ type set struct {
 	gone   []int32    // pods whose node is not there
 	lost   []string   // nodes that are not there and use up the budget by what is left of their pods
 	freed  []int32    // pods that its selector no longer matches
-
-	vanishedPods []lostPod
+	dead   []lostPod  // pods that it created and that are gone
 }
 
 func (w *world) compute(s Subject, liveP, wantP *predicate) DaemonSet {
@@ -80,7 +79,7 @@ func (w *world) compute(s Subject, liveP, wantP *predicate) DaemonSet {
 	st.flags = w.verdicts(liveP)
 	st.intend()
 	st.groupPods()
-	st.vanishedPods = st.lostPods()
+	st.dead = st.lostPods()
 	summaries := st.plan()
 	out := DaemonSet{Namespace: ds.Namespace, Name: ds.Name, Subject: s, set: st}
 	st.decide(summaries, &out.Counts)

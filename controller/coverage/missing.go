@@ -100,7 +100,7 @@ func (s *set) lostPods() []lostPod {
 // event of the last one. A pod that was bound to another node, or created
 // before this one, says nothing about it.
 func (s *set) vanished(n *clusters.Node) (count int, last *clusters.Event) {
-	for _, l := range s.vanishedPods {
+	for _, l := range s.dead {
 		if (l.node == "" || l.node == n.Name) && !l.event.Last.Before(n.Created) {
 			count, last = count+1, l.event
 		}
