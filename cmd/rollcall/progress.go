@@ -60,9 +60,10 @@ func (p *progress) draw() {
 	}
 	width := 80
 	if f, ok := p.w.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 { // some terminals have no size
 			width = w
 		}
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s", text[:min(len(text), width-1)])
+	shown := []rune(report.Printable(text))
+	fmt.Fprintf(p.w, "\r\x1b[K%s", string(shown[:min(len(shown), width-1)]))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,7 +99,7 @@ type fleet struct {
 }
 
 func (f *fleetFlags) load(s streams) (fleet, error) {
-	data, err := os.ReadFile(f.file)
+	data, err := readFleetFile(f.file)
 	if errors.Is(err, os.ErrNotExist) {
 		return fleet{}, fmt.Errorf("reading the fleet file: %q is not there: name it with -f, or run \"rollcall scan\", which needs none", f.file)
 	}
@@ -119,6 +120,18 @@ func (f *fleetFlags) load(s streams) (fleet, error) {
 	}
 	out.members, err = f.choose(out.all)
 	return out, err
+}
+
+// maxFleetFile is beyond what clusters accepts, so that it is the one to refuse.
+const maxFleetFile = 16 << 20
+
+func readFleetFile(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFleetFile))
 }
 
 func under(dir, path string) string {

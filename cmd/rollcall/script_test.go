@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rollcall": main}) }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
@@ -116,22 +117,18 @@ func latin1(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("apiVersion: v1\nkind: caf\xe9\n"), 0o600))
 }
 
-// megabytes N FILE makes a file of that size, of lines that are valid YAML.
+// megabytes N FILE makes a manifest of that size.
 func megabytes(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	f, err := os.Create(ts.MkAbs(args[1]))
 	ts.Check(err)
 	defer f.Close()
-	_, err = f.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big, namespace: obs}\ndata:\n")
+	_, err = f.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big, namespace: obs}\ndata:\n  text: |\n")
 	ts.Check(err)
-	line := "x: " + strings.Repeat("y", 1020) + "\n"
-	for i := range n {
-		var b strings.Builder
-		for k := range 1024 {
-			fmt.Fprintf(&b, "  k%d-%d%s", i, k, line[1:])
-		}
-		_, err = f.WriteString(b.String())
+	block := bytes.Repeat([]byte("    "+strings.Repeat("y", 59)+"\n"), 1<<14)
+	for range n {
+		_, err = f.Write(block)
 		ts.Check(err)
 	}
 }

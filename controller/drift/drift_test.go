@@ -182,8 +182,16 @@ func TestCompare(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, drift.Compare(tc.desired, tc.live)); diff != "" {
+			got := drift.Compare(tc.desired, tc.live)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			for _, o := range got {
+				for _, f := range o.Fields {
+					if f.NotAfter != nil && f.NotAfter.Location() != time.UTC {
+						t.Errorf("%s is in zone %s", f.Path, f.NotAfter.Location())
+					}
+				}
 			}
 		})
 	}

@@ -334,7 +334,7 @@ func TestFindings(t *testing.T) {
 		"prod NodeUnreachable node":      {report.Error, "n4", "kube-system/proxy obs/agent obs/lacking", "n4"},
 		"prod NotAttempted controller":   {report.Info, "daemonset-controller", "kube-system/proxy", "n2 n5 n6"},
 		"prod OrphanPod template":        {report.Warning, "obs/agent pods OrphanPod", "obs/agent", ""},
-		"prod ReadinessProbe container":  {report.Info, "kube-system/proxy pod", "kube-system/proxy", "n1"},
+		"prod ReadinessProbe container":  {report.Info, "kube-system/proxy c", "kube-system/proxy", "n1"},
 		"prod RolloutBlocked template":   {report.Warning, "obs/agent revision", "obs/agent", "n5"},
 		"prod StatusStale template":      {report.Info, "obs/agent status", "obs/agent", ""},
 		"prod UntoleratedTaint taint":    {report.Warning, "gpu=yes:NoSchedule", "obs/agent", "n3"},

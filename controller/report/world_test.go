@@ -111,7 +111,7 @@ func prodLive(v variant) clusters.Live {
 	pulling.Ready, pulling.Phase = false, corev1.PodPending
 	pulling.Containers = []clusters.Container{{Name: "c", Image: "agent:2", Waiting: clusters.State{Reason: "ImagePullBackOff", Message: "Back-off pulling image" + v.words}}}
 	sleepy := pod(v, proxy, "n1")
-	sleepy.Ready = false
+	sleepy.Ready, sleepy.Containers = false, []clusters.Container{{Name: "c", Image: "proxy:1"}}
 	return clusters.Live{
 		ObservedAt: v.at(0), Identity: "uid-prod", Version: "v1.34.2",
 		Nodes:      []clusters.Node{node("n1"), node("n2"), gpu, away, node("n5"), node("n6")},
