@@ -22,8 +22,8 @@ type Progress interface {
 }
 
 // Reconcile runs the line for every cluster side by side and waits for all.
-// One that is slow or gone costs its own deadline and nobody else's. At most
-// parallel observations run at once; zero is all.
+// One that is slow or gone costs its own deadline and nobody else's as long as
+// there are slots: at most parallel clusters are worked on at once; zero is all.
 func Reconcile(ctx context.Context, l Line, a source.Artifact, cs []clusters.Cluster, parallel int, p Progress) []report.Cluster {
 	if parallel <= 0 {
 		parallel = len(cs)
@@ -75,12 +75,17 @@ func renderFinding(cluster, overlay string, err error) report.Finding {
 	return report.NewFinding(cluster, code, err.Error(), coverage.Cause{Kind: "render", Key: fmt.Sprintf("%s %s %s", overlay, file, code)})
 }
 
-// Declared are the findings of a fleet's own declaration: targets that match
-// no cluster, and Cluster files that are wrong.
+// Declared are the findings of a fleet's own declaration: targets that match no
+// cluster. Where none matches any, Git reaches nothing, which is an error.
 func Declared(f clusters.Fleet, cs []clusters.Cluster) []report.Finding {
 	var out []report.Finding
-	for _, t := range render.UnmatchedTargets(f, cs) {
-		out = append(out, report.NewFinding("", "TargetUnmatched", fmt.Sprintf("target %q matches none of %d clusters", t, len(cs)), coverage.Cause{Kind: "fleet", Key: "target " + t}))
+	unmatched := render.UnmatchedTargets(f, cs)
+	for _, t := range unmatched {
+		n := report.NewFinding("", "TargetUnmatched", fmt.Sprintf("target %q matches none of %d clusters", t, len(cs)), coverage.Cause{Kind: "fleet", Key: "target " + t})
+		if len(unmatched) == len(f.Targets) {
+			n.Severity = report.Error
+		}
+		out = append(out, n)
 	}
 	return out
 }

@@ -213,9 +213,8 @@ func TestRenderFindings(t *testing.T) {
 		err       error
 		code, key string
 	}{
-		"Plain":     {"an error of no kind", errors.New("boom"), "RenderFailed", "o  RenderFailed"},
-		"Fault":     {"a fault of the repository", &render.Error{Code: render.RemoteReference, File: "o/k.yaml", Message: "m"}, "RemoteReference", "o o/k.yaml RemoteReference"},
-		"Unmatched": {"a cluster of no target", &render.Error{Code: render.ClusterUnmatched, Err: render.ErrUnmatched}, "ClusterUnmatched", "o  ClusterUnmatched"},
+		"Plain": {"an error of no kind", errors.New("boom"), "RenderFailed", "o  RenderFailed"},
+		"Fault": {"a fault of the repository", &render.Error{Code: render.RemoteReference, File: "o/k.yaml", Message: "m"}, "RemoteReference", "o o/k.yaml RemoteReference"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -229,6 +228,18 @@ func TestRenderFindings(t *testing.T) {
 				t.Errorf("%s: observation %s, sync %+v", tc.reason, c.Observation.State, c.Sync)
 			}
 		})
+	}
+}
+
+// That no target selects a cluster is a finding and no failure: what lives
+// there is judged, and Git wants nothing of it.
+func TestUnmatchedIsNoFailure(t *testing.T) {
+	err := &render.Error{Code: render.ClusterUnmatched, Err: render.ErrUnmatched}
+	found := controller.Reconcile(t.Context(), line(&observer{}, renderer{err: err}), commit, named("a"), 0, quiet{})
+	r := report.New("", time.Time{}, commit.Revision, "attention", found, nil)
+	told := slices.ContainsFunc(r.Findings, func(f report.Finding) bool { return f.Code == "ClusterUnmatched" && f.Severity == report.Warning })
+	if !r.Complete || !told || found[0].Sync.Error != "" {
+		t.Errorf("complete %t, findings %+v", r.Complete, r.Findings)
 	}
 }
 

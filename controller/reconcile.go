@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,7 +47,7 @@ func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Clust
 	j := report.Judged{Cluster: c, HasSource: !a.Revision.IsZero()}
 
 	desired, err := l.render(ctx, a, c)
-	j.Overlay, j.Components, j.RenderErr = desired.Overlay, desired.Components, err
+	j.Overlay, j.Components, j.RenderErr = desired.Overlay, desired.Components, failure(err)
 	j.Desired = l.wanted(desired.DaemonSets)
 	j.Findings = renderFindings(c, desired, err)
 
@@ -64,6 +65,15 @@ func (l Line) render(ctx context.Context, a source.Artifact, c clusters.Cluster)
 		return render.Desired{}, nil
 	}
 	return l.Renderer.Render(ctx, a, l.Fleet, c)
+}
+
+// failure is what a render failed of. That no target selects the cluster is a
+// finding and no failure: Git wants nothing there.
+func failure(err error) error {
+	if errors.Is(err, render.ErrUnmatched) {
+		return nil
+	}
+	return err
 }
 
 // observe gives one cluster its own deadline: waiting for the render of others

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,9 +92,7 @@ func labelText(set map[string]string) string {
 func printListed(s streams, rows []listed, output string) error {
 	switch output {
 	case "json":
-		e := json.NewEncoder(s.out)
-		e.SetIndent("", "  ")
-		return e.Encode(rows)
+		return writeJSON(s.out, rows)
 	case "name":
 		for _, r := range rows {
 			fmt.Fprintln(s.out, r.Name)
@@ -148,7 +145,11 @@ func clusterCheckCommand(s streams) *cobra.Command {
 
 func checkClusters(ctx context.Context, s streams, f fleet, timeout time.Duration, output string) error {
 	var observer kube.Observer
-	defer observer.Close()
+	defer func() {
+		if err := observer.Close(); err != nil {
+			s.tell("%v", err)
+		}
+	}()
 	rows := make([]checked, len(f.members))
 	var wg sync.WaitGroup
 	for i, c := range f.members {
@@ -189,19 +190,15 @@ func checkCluster(ctx context.Context, o *kube.Observer, c clusters.Cluster) che
 		row.State, row.Error = "Failed", err.Error()
 		return row
 	}
-	for _, p := range access.Permissions {
-		if !p.Allowed && p.Required {
-			row.State = "Denied"
-		}
+	if !access.Complete() {
+		row.State = "Denied"
 	}
 	return row
 }
 
 func printChecked(s streams, rows []checked, output string) error {
 	if output == "json" {
-		e := json.NewEncoder(s.out)
-		e.SetIndent("", "  ")
-		return e.Encode(rows)
+		return writeJSON(s.out, rows)
 	}
 	if output != "table" {
 		return fmt.Errorf("--output %q: use table or json", output)
@@ -209,7 +206,7 @@ func printChecked(s streams, rows []checked, output string) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSTATE\tVERSION\tIDENTITY\tMAY NOT READ")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.State, r.Access.Version, r.Access.Identity, lacks(r))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.State, report.Printable(r.Access.Version), report.Printable(r.Access.Identity), lacks(r))
 	}
 	return w.Flush()
 }

@@ -52,6 +52,7 @@ func run(args []string, s streams) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	cmd := rootCommand(s)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)

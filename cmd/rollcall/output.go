@@ -34,7 +34,8 @@ func (o *outputFlags) bind(cmd *cobra.Command) {
 	f.StringVar(&o.baseline, "baseline", "", "a `FILE` of an earlier -o json, for --fail-on new")
 }
 
-// check refuses bad flags before anything is read.
+// check refuses bad flags, and a baseline that is none, before anything else is
+// read.
 func (o *outputFlags) check() error {
 	if !slices.Contains([]string{"attention", "all"}, o.nodes) {
 		return fmt.Errorf("--nodes %q: use attention or all", o.nodes)
@@ -114,8 +115,16 @@ func (o *outputFlags) write(s streams, r report.Report) error {
 	return nil
 }
 
-// replace writes a file whole or not at all.
+// replace writes a file whole or not at all. What is no regular file, a link or
+// a device, is written through.
 func replace(file string, data []byte) error {
+	mode := os.FileMode(0o644)
+	if info, err := os.Lstat(file); err == nil {
+		if !info.Mode().IsRegular() {
+			return os.WriteFile(file, data, mode)
+		}
+		mode = info.Mode().Perm()
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {
 		return err
@@ -128,7 +137,7 @@ func replace(file string, data []byte) error {
 	if err := tmp.Close(); err != nil {
 		return err
 	}
-	if err := os.Chmod(tmp.Name(), 0o644); err != nil {
+	if err := os.Chmod(tmp.Name(), mode); err != nil {
 		return err
 	}
 	return os.Rename(tmp.Name(), file)
@@ -164,6 +173,13 @@ func (o *outputFlags) found(r report.Report) bool {
 		return slices.ContainsFunc(r.Findings, func(f report.Finding) bool { return f.Severity != report.Info && !o.known[f.ID] })
 	}
 	return r.Summary.Findings.AtLeast(report.Severity(o.failOn))
+}
+
+// writeJSON prints a value as the other outputs do: indented, one document.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // colored tells whether w is a terminal that wants colour.

@@ -43,7 +43,9 @@ func newPass(s streams, f clusters.Fleet, cs []clusters.Cluster, want clusters.W
 // close waits for what the edges still do.
 func (p *pass) close() {
 	p.renderer.Close()
-	p.observer.kube.Close()
+	if err := p.observer.kube.Close(); err != nil {
+		p.streams.tell("%v", err)
+	}
 }
 
 // once runs the line for all clusters. Its error is the source's; without a

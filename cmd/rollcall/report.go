@@ -196,7 +196,9 @@ func (f fleet) pass(s streams, want clusters.Want, timeout time.Duration, o outp
 	if f.Source == nil {
 		return p, nil
 	}
-	p.declared = controller.Declared(f.Fleet, f.all)
+	if len(f.broken) == 0 { // else a target may match one whose labels are not known
+		p.declared = controller.Declared(f.Fleet, f.all)
+	}
 	src, err := f.open()
 	if err != nil {
 		p.close()
@@ -251,14 +253,23 @@ func (f fleet) open() (repository, error) {
 	return repository{f.file, repo}, nil
 }
 
+// ticks is when a fleet is looked at again: its source's poll, or its own
+// observe without a source.
+func ticks(f clusters.Fleet) (field string, s schedule.Schedule, err error) {
+	field, spec, zone := "spec.policy.observe", f.Policy.Observe, "UTC"
+	if f.Source != nil {
+		field, spec, zone = "spec.source.poll", f.Source.Poll, f.Source.TimeZone
+	}
+	if s, err = schedule.Parse(spec, zone); err != nil {
+		err = fmt.Errorf("%s: %w", field, err)
+	}
+	return field, s, err
+}
+
 // watch prints a report now and at every tick until it is interrupted. A pass
 // that fails is told and the next tick comes all the same.
 func (p *pass) watch(ctx context.Context) error {
-	spec, zone := p.line.Fleet.Policy.Observe, "UTC"
-	if src := p.line.Fleet.Source; src != nil {
-		spec, zone = src.Poll, src.TimeZone
-	}
-	ticks, err := schedule.Parse(spec, zone)
+	_, ticks, err := ticks(p.line.Fleet)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func scheduleNextCommand(s streams) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "next [CRON]",
-		Short: "Show the next runs of a cron text, or of a fleet's schedules",
+		Short: "Show the next runs of a cron text, or of report --watch for a fleet",
 		Example: `  rollcall schedule next -f rollcall.yaml
   rollcall schedule next --time-zone America/New_York '30 2 * * *'`,
 		Args: cobra.MaximumNArgs(1),
@@ -57,22 +57,11 @@ func schedules(s streams, f fleetFlags, zone string, args []string) ([]namedSche
 	if err != nil {
 		return nil, err
 	}
-	var out []namedSchedule
-	if src := loaded.Source; src != nil {
-		parsed, err := schedule.Parse(src.Poll, src.TimeZone)
-		if err != nil {
-			return nil, fmt.Errorf("%s: spec.source.poll: %w", f.file, err)
-		}
-		out = append(out, namedSchedule{"source " + src.Poll, parsed})
+	field, parsed, err := ticks(loaded.Fleet)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.file, err)
 	}
-	for _, c := range loaded.members {
-		parsed, err := schedule.Parse(c.Policy.Observe, "UTC")
-		if err != nil {
-			return nil, fmt.Errorf("cluster %q: policy.observe: %w", c.Name, err)
-		}
-		out = append(out, namedSchedule{"cluster " + c.Name + " " + c.Policy.Observe, parsed})
-	}
-	return out, nil
+	return []namedSchedule{{field + " " + parsed.String(), parsed}}, nil
 }
 
 func printRuns(s streams, named []namedSchedule, n int) error {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -75,7 +75,13 @@ func why(ctx context.Context, s streams, l lookFlags, files []string, cluster, n
 	if err != nil {
 		return err
 	}
-	return printStory(s, story, output)
+	if err := printStory(s, story, output); err != nil {
+		return err
+	}
+	if c.Sync.Error != "" {
+		return &outcome{exitIncomplete, fmt.Sprintf("what Git wants in cluster %q is not known, the live template was judged: %s", c.Name, c.Sync.Error)}
+	}
+	return nil
 }
 
 // whyPass looks at one cluster: of a fleet file, of dumps or of a context.
@@ -117,20 +123,15 @@ func isFleetFile(file string) bool {
 	defer f.Close()
 	head := make([]byte, 4096)
 	n, _ := f.Read(head) // an empty head is no fleet file
-	for line := range strings.Lines(string(head[:n])) {
-		if strings.TrimSpace(line) == "kind: Fleet" {
-			return true
-		}
-	}
-	return false
+	return fleetKind.Match(head[:n])
 }
+
+var fleetKind = regexp.MustCompile(`(?m)^\s*"?kind"?:\s*["']?Fleet["']?\s*,?\s*(#.*)?$`)
 
 func printStory(s streams, story report.Story, output string) error {
 	switch output {
 	case "json":
-		e := json.NewEncoder(s.out)
-		e.SetIndent("", "  ")
-		return e.Encode(story)
+		return writeJSON(s.out, story)
 	case "yaml":
 		data, err := yaml.Marshal(story)
 		if err != nil {

@@ -64,7 +64,7 @@ func Invalid(name, file string, err error) Cluster {
 func syncOf(j Judged) Sync {
 	s := Sync{Overlay: j.Overlay, Components: j.Components}
 	switch {
-	case !j.HasSource:
+	case !j.HasSource || j.Overlay == "" && j.RenderErr == nil:
 		s.State = SyncNone
 	case j.RenderErr != nil:
 		s.State, s.Error = SyncUnknown, j.RenderErr.Error()

@@ -82,8 +82,7 @@ func markdownDetails(b *strings.Builder, c Cluster) {
 	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n| DaemonSet | State | Reason | Nodes | Message |\n|---|---|---|---|---|\n%s\n</details>\n", plainHTML(c.Name), rows.String())
 }
 
-var mdEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "$", `\$`, "[", `\[`, "]", `\]`,
-	"@", "@"+gap, "#", "#"+gap, "://", ":"+gap+"//", "www.", "www"+gap+".")
+var mdEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "$", `\$`, "[", `\[`, "]", `\]`)
 
 // gap is a space of no width. Forges look for mentions, issues and links in the
 // text that is left when escapes are resolved, so that only a gap stops them.
@@ -91,7 +90,7 @@ const gap = "\u200b"
 
 // md makes text from a cluster inert in Markdown: no table cell, link, mention
 // or HTML of its own.
-func md(s string) string { return mdEscapes.Replace(clean(s)) }
+func md(s string) string { return mdEscapes.Replace(gaps.Replace(clean(s))) }
 
 var gaps = strings.NewReplacer("@", "@"+gap, "#", "#"+gap, "://", ":"+gap+"//", "www.", "www"+gap+".")
 
