@@ -39,7 +39,7 @@ func (s Selection) Why(name string, set map[string]string) string {
 	}
 	for _, r := range requirements {
 		if !r.Matches(labels.Set(set)) {
-			return fmt.Sprintf("%s is not %s", worn(r.Key(), set), r.String())
+			return fmt.Sprintf("%s, wanted %s", worn(r.Key(), set), r.String())
 		}
 		because = append(because, worn(r.Key(), set))
 	}
