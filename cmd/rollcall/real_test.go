@@ -50,9 +50,10 @@ func TestRealFleet(t *testing.T) {
 		t.Fatalf("incomplete: %+v", before.Findings)
 	}
 	dying.Pause()
-	killed := time.AfterFunc(time.Second, dying.Stop)
-	defer killed.Stop()
+	killed := make(chan struct{})
+	time.AfterFunc(time.Second, func() { defer close(killed); dying.Stop() })
 	after := reportOf(t, dir, exitIncomplete)
+	<-killed
 
 	t.Run("Full", func(t *testing.T) {
 		want := map[string]string{"node-0": "", "node-1": "Misscheduled UntoleratedTaint", "node-2": ""}
