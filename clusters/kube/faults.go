@@ -152,14 +152,17 @@ func (s *session) certificateFault(err error) string {
 
 // outOfTime tells how far the request came.
 func (s *session) outOfTime(err error) error {
-	phase := s.phase.Load()
+	phase, limit := s.phase.Load(), s.limit
 	if e, ok := errors.AsType[*interrupted](err); ok {
 		phase = e.phase
+		if e.after > 0 {
+			limit = e.after
+		}
 	}
 	if _, ok := s.pluginError(err); ok {
 		phase = askingPlugin
 	}
-	within := s.limit.Round(100 * time.Millisecond)
+	within := limit.Round(100 * time.Millisecond)
 	var what string
 	switch phase {
 	case askingPlugin:

@@ -41,12 +41,16 @@ type budget struct {
 // interrupted is an error of a request that ran out of time, and where.
 type interrupted struct {
 	phase int32
+	after time.Duration // since the request began, where a bound of the library's ended it before the deadline
 	err   error
 }
 
 func (i *interrupted) Error() string { return i.err.Error() }
 
 func (i *interrupted) Unwrap() error { return i.err }
+
+// Timeout is what url.Error asks of the error that it wraps.
+func (i *interrupted) Timeout() bool { return isTimeout(i.err) }
 
 // WrappedRoundTripper lets idle connections be found and closed.
 func (b *bounded) WrappedRoundTripper() http.RoundTripper { return b.base }
@@ -58,6 +62,7 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		b.session.phase.Store(p)
 	}
 	set(connecting)
+	began := time.Now()
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		TLSHandshakeStart:    func() { set(shakingHands) },
 		GotConn:              func(httptrace.GotConnInfo) { set(awaitingAnswer) },
@@ -65,18 +70,21 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	})
 	response, err := b.base.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return nil, mark(ctx, phase.Load(), err)
+		return nil, mark(ctx, began, phase.Load(), err)
 	}
 	forgetLongWaits(ctx, response)
-	response.Body = &boundedBody{ReadCloser: response.Body, ctx: ctx, left: b.perAnswer, limit: b.perAnswer, budget: b.budget}
+	response.Body = &boundedBody{ReadCloser: response.Body, ctx: ctx, began: began, left: b.perAnswer, limit: b.perAnswer, budget: b.budget}
 	return response, nil
 }
 
 // mark keeps how far a request came when its time ran out; other errors pass
 // unchanged, because client-go compares some of them.
-func mark(ctx context.Context, phase int32, err error) error {
-	if t, ok := err.(interface{ Timeout() bool }); ctx.Err() != nil || ok && t.Timeout() {
-		return &interrupted{phase, err}
+func mark(ctx context.Context, began time.Time, phase int32, err error) error {
+	if ctx.Err() != nil {
+		return &interrupted{phase: phase, err: err}
+	}
+	if isTimeout(err) {
+		return &interrupted{phase, time.Since(began), err}
 	}
 	return err
 }
@@ -98,6 +106,7 @@ func forgetLongWaits(ctx context.Context, r *http.Response) {
 type boundedBody struct {
 	io.ReadCloser
 	ctx    context.Context // of the request, to tell why reading failed
+	began  time.Time
 	left   int64
 	limit  int64
 	budget *budget
@@ -112,7 +121,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return 0, &answerError{fmt.Errorf("the answers of this cluster are larger than %s together", size(b.budget.limit))}
 	}
 	if err != nil && err != io.EOF {
-		err = mark(b.ctx, readingAnswer, err)
+		err = mark(b.ctx, b.began, readingAnswer, err)
 	}
 	return n, err
 }
