@@ -132,7 +132,7 @@ func TestWrongAnswers(t *testing.T) {
 		"ComeBackInAnHour": {"the answer is no, not a wait", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "3600")
 			send(w, 429, status(429, "TooManyRequests"))
-		}, clusters.Failed, []string{"come back much later"}},
+		}, clusters.Failed, []string{"come back later"}},
 		"ServerError":  {"a broken server", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", 500) }, clusters.Failed, []string{"boom"}},
 		"Unauthorized": {"credentials that have expired", func(w http.ResponseWriter, _ *http.Request) { send(w, 401, status(401, "Unauthorized")) }, clusters.Denied, []string{"kubectl auth whoami --kubeconfig "}},
 		"NotFound":     {"an API server without DaemonSets", func(w http.ResponseWriter, _ *http.Request) { send(w, 404, status(404, "NotFound")) }, clusters.Failed, []string{"listing daemonsets"}},

@@ -72,7 +72,7 @@ func (s *session) refusal(need access, code int, err error) (clusters.ObserveSta
 	case code/100 == 3:
 		return clusters.Failed, fmt.Errorf("the server redirects, which is not followed because it would carry the credentials elsewhere: %w", err)
 	case code == http.StatusTooManyRequests:
-		return clusters.Failed, fmt.Errorf("the server asks to come back much later: %w", err)
+		return clusters.Failed, fmt.Errorf("the server does not answer now and asks to come back later: %w", err)
 	default:
 		return clusters.Failed, err
 	}

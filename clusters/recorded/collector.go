@@ -39,7 +39,9 @@ type collector struct {
 	known   map[string]bool
 
 	header   header
+	latest   time.Time // no time in a dump is later: what says so comes from a wrong clock
 	newest   time.Time
+	beats    []time.Time // each node's newest heartbeat, by the node's own clock
 	identity string
 	from     string // the file that the identity is from
 
@@ -51,7 +53,7 @@ type collector struct {
 }
 
 func newCollector(want clusters.Want) *collector {
-	return &collector{want: want, known: map[string]bool{}}
+	return &collector{want: want, known: map[string]bool{}, latest: time.Now().Add(time.Minute)}
 }
 
 // header is the document that a recorder writes before what it recorded.
@@ -162,9 +164,14 @@ func nameOf(data []byte) string {
 
 func (c *collector) node(n *corev1.Node) error {
 	c.sawMeta(n.ObjectMeta)
+	var beat time.Time
 	for _, cond := range n.Status.Conditions {
-		c.saw(cond.LastHeartbeatTime.Time, cond.LastTransitionTime.Time)
+		c.saw(cond.LastTransitionTime.Time)
+		if t := cond.LastHeartbeatTime.Time; t.After(beat) && !t.After(c.latest) {
+			beat = t
+		}
 	}
+	c.beats = append(c.beats, beat)
 	c.nodes.put(n.Name, clusters.NodeOf(n))
 	return nil
 }
@@ -244,10 +251,26 @@ func (c *collector) event(e *corev1.Event) error {
 // will be over is no such time.
 func (c *collector) saw(times ...time.Time) {
 	for _, t := range times {
-		if t.After(c.newest) {
+		if t.After(c.newest) && !t.After(c.latest) {
 			c.newest = t
 		}
 	}
+}
+
+// skew is how far one node's clock may run ahead of all others.
+const skew = 10 * time.Minute
+
+// heartbeat is the newest of the nodes' heartbeats. One node of several whose
+// clock runs far ahead does not count: by its time all others would be late.
+func heartbeat(beats []time.Time) time.Time {
+	sorted := slices.SortedFunc(slices.Values(beats), func(a, b time.Time) int { return b.Compare(a) })
+	switch {
+	case len(sorted) == 0:
+		return time.Time{}
+	case len(sorted) > 2 && sorted[0].Sub(sorted[1]) > skew:
+		return sorted[1]
+	}
+	return sorted[0]
 }
 
 func (c *collector) sawMeta(m metav1.ObjectMeta) {
@@ -275,6 +298,7 @@ func (c *collector) live() (clusters.Live, error) {
 	}
 	l := clusters.Live{ObservedAt: c.header.ObservedAt.Time, Identity: c.identity, Version: c.header.Version, Nodes: c.nodes.list, Blanks: c.blanks()}
 	if l.ObservedAt.IsZero() {
+		c.saw(heartbeat(c.beats))
 		l.ObservedAt = c.newest
 	}
 	l.ObservedAt = l.ObservedAt.UTC()
@@ -296,10 +320,11 @@ func (c *collector) live() (clusters.Live, error) {
 // missing refuses a dump in which all pods, say, would pass for missing.
 func (c *collector) missing() error {
 	var lacking, commands []string
-	for _, r := range []struct{ name, flags string }{{"nodes", ""}, {"pods", " -A"}, {"daemonsets", " -A"}} {
+	// --raw keeps the kind of an empty list, which other outputs leave out.
+	for _, r := range []struct{ name, path string }{{"nodes", "/api/v1"}, {"pods", "/api/v1"}, {"daemonsets", "/apis/apps/v1"}} {
 		if !c.known[r.name] {
 			lacking = append(lacking, r.name)
-			commands = append(commands, fmt.Sprintf("kubectl get %s%s -o json > %s.json", r.name, r.flags, r.name))
+			commands = append(commands, fmt.Sprintf("kubectl get --raw %s/%s > %s.json", r.path, r.name, r.name))
 		}
 	}
 	if len(lacking) == 0 {

@@ -260,16 +260,16 @@ func headed(rest string) string {
 
 // What is not there is told, unless it is known that there is none.
 func TestReadMissing(t *testing.T) {
-	const pods = "kubectl get pods -A -o json > pods.json"
+	const pods = "kubectl get --raw /api/v1/pods > pods.json"
 	cases := map[string]struct {
 		reason string
 		files  [][2]string
 		want   string // the error, or the blanks
 	}{
 		"NoPods":      {"all would pass for missing", [][2]string{{"a", aNode + aDS}}, "no pods in the dump: record them with: " + pods},
-		"NoNodes":     {"none would be intended", [][2]string{{"a", aPod + aDS}}, "no nodes in the dump: record them with: kubectl get nodes -o json > nodes.json"},
-		"NoDaemonSet": {"there would be nothing to report", [][2]string{{"a", aPod + aNode}}, "no daemonsets in the dump: record them with: kubectl get daemonsets -A -o json > daemonsets.json"},
-		"Nothing":     {"all of them", [][2]string{{"a", `{"apiVersion":"v1","kind":"List","items":[]}`}}, "no nodes, no pods, no daemonsets in the dump: record them with: kubectl get nodes -o json > nodes.json; " + pods + "; kubectl get daemonsets -A -o json > daemonsets.json"},
+		"NoNodes":     {"none would be intended", [][2]string{{"a", aPod + aDS}}, "no nodes in the dump: record them with: kubectl get --raw /api/v1/nodes > nodes.json"},
+		"NoDaemonSet": {"there would be nothing to report", [][2]string{{"a", aPod + aNode}}, "no daemonsets in the dump: record them with: kubectl get --raw /apis/apps/v1/daemonsets > daemonsets.json"},
+		"Nothing":     {"all of them", [][2]string{{"a", `{"apiVersion":"v1","kind":"List","items":[]}`}}, "no nodes, no pods, no daemonsets in the dump: record them with: kubectl get --raw /api/v1/nodes > nodes.json; " + pods + "; kubectl get --raw /apis/apps/v1/daemonsets > daemonsets.json"},
 		"EmptyFile":   {"which kubectl left so", [][2]string{{"a", aNode + aDS}, {"pods.json", ""}}, "no pods in the dump: record them with: " + pods + " (DIR/pods.json is empty: kubectl prints nothing there when it is refused)"},
 		"OtherGroup":  {"not what Kubernetes calls so", [][2]string{{"a", aNode + aDS + `{"apiVersion":"metrics.k8s.io/v1","kind":"Pod","metadata":{"name":"x"}}`}}, "no pods in the dump: record them with: " + pods},
 		"Optional":    {"they are blank", [][2]string{{"a", aNode + aPod + aDS}}, "controllerrevisions: not in the dump, events: not in the dump, namespaces: not in the dump"},
@@ -590,4 +590,29 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%d pods of no DaemonSet", len(live.Pods))
 		}
 	})
+}
+
+// A node whose clock runs ahead does not date the dump: by its time all other
+// nodes would not have been heard from for long.
+func TestHeartbeat(t *testing.T) {
+	at := func(minutes int) time.Time { return time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC) }
+	cases := map[string]struct {
+		reason string
+		beats  []time.Time
+		want   time.Time
+	}{
+		"None":    {"no node, no time", nil, time.Time{}},
+		"Newest":  {"the newest of all", []time.Time{at(1), at(5), at(3)}, at(5)},
+		"Ahead":   {"one of several, far ahead", []time.Time{at(1), at(3), at(40)}, at(3)},
+		"Slight":  {"within what heartbeats differ by", []time.Time{at(1), at(3), at(9)}, at(9)},
+		"OfTwo":   {"of two nodes it is not known which one is wrong", []time.Time{at(1), at(40)}, at(40)},
+		"OneDead": {"a node that is behind is dead, and dates nothing", []time.Time{at(0), at(40), at(41)}, at(41)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := heartbeat(tc.beats); !got.Equal(tc.want) {
+				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
 }

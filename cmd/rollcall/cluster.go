@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -187,7 +188,10 @@ func checkCluster(ctx context.Context, o *kube.Observer, c clusters.Cluster) che
 	access, err := o.Check(ctx, c)
 	row.Access = access
 	if err != nil {
-		row.State, row.Error = "Failed", err.Error()
+		row.State, row.Error = string(clusters.Failed), err.Error()
+		if e, ok := errors.AsType[*clusters.ObserveError](err); ok {
+			row.State = string(e.State)
+		}
 		return row
 	}
 	if !access.Complete() {

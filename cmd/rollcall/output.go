@@ -118,14 +118,15 @@ func (o *outputFlags) write(s streams, r report.Report) error {
 // replace writes a file whole or not at all. What is no regular file, a link or
 // a device, is written through.
 func replace(file string, data []byte) error {
-	mode := os.FileMode(0o644)
-	if info, err := os.Lstat(file); err == nil {
-		if !info.Mode().IsRegular() {
-			return os.WriteFile(file, data, mode)
-		}
+	mode := os.FileMode(0o666) // less the umask
+	info, err := os.Lstat(file)
+	if err == nil {
 		mode = info.Mode().Perm()
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(file, data, mode)
+	}
+	tmp, err := os.OpenFile(fmt.Sprintf("%s/.%s.%d", filepath.Dir(file), filepath.Base(file), os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -135,9 +136,6 @@ func replace(file string, data []byte) error {
 		return err
 	}
 	if err := tmp.Close(); err != nil {
-		return err
-	}
-	if err := os.Chmod(tmp.Name(), mode); err != nil {
 		return err
 	}
 	return os.Rename(tmp.Name(), file)

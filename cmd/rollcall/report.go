@@ -54,7 +54,7 @@ func reportCommand(s streams) *cobra.Command {
 	f.bind(cmd)
 	w.bind(cmd)
 	o.bind(cmd)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "run again on the source's poll schedule (without a source: policy.observe)")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "run again on the source's poll schedule (without a source: policy.observe); the fleet file and Cluster files are read once")
 	return cmd
 }
 

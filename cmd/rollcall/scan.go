@@ -74,7 +74,7 @@ func scanCommand(s streams) *cobra.Command {
 		Example: `  rollcall scan
   rollcall scan --context prod-eu -n kube-system
   rollcall scan --contexts 'prod-*' -l app=logger -o json
-  kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces,events -A -o json | rollcall scan -f -`,
+  kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces,events -A -o json --show-managed-fields | rollcall scan -f -`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return scan(cmd.Context(), s, l, o, args) },
 	}
@@ -102,13 +102,28 @@ func scan(ctx context.Context, s streams, l lookFlags, o outputFlags, args []str
 	if err != nil {
 		return err
 	}
-	if r.Complete && want.Name != "" && r.Summary.DaemonSets == 0 {
-		return fmt.Errorf("there is no DaemonSet %q in %s: run \"rollcall scan\" without a name to see which there are", want.Name, clusterNames(cs))
+	if r.Complete && r.Summary.DaemonSets == 0 && (want.Name != "" || want.Namespace != "" || want.Selector != nil) {
+		return fmt.Errorf("%s selects no DaemonSet in %s: run \"rollcall scan\" without it to see which there are", selection(l, want.Name), clusterNames(cs))
 	}
 	if err := o.write(s, r); err != nil {
 		return err
 	}
 	return o.status(r)
+}
+
+// selection words what was asked for.
+func selection(l lookFlags, name string) string {
+	var words []string
+	if name != "" {
+		words = append(words, "ds/"+name)
+	}
+	if l.namespace != "" {
+		words = append(words, "-n "+l.namespace)
+	}
+	if l.selector != "" {
+		words = append(words, "-l "+l.selector)
+	}
+	return strings.Join(words, " ")
 }
 
 // daemonSetName is the name that an argument such as ds/logger gives.

@@ -34,7 +34,7 @@ func (s *set) missing(i int) Reason {
 	count, at := s.vanished(n)
 	switch {
 	case refused != nil && (at == nil || !at.Last.After(refused.Last)):
-		return because(FailedCreate, "creating the pod was refused: "+refused.Message, Cause{"refused", s.ds.Namespace + "/" + s.ds.Name + " " + refuser(refused.Message)}).since(refused.First)
+		return because(FailedCreate, "creating the pod was refused: "+s.refusedBy(refused.Message), Cause{"refused", s.ds.Namespace + "/" + s.ds.Name + " " + refuser(refused.Message)}).since(refused.First)
 	case at != nil:
 		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", count, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
 	}
@@ -126,6 +126,18 @@ var refusers = []struct {
 	{"policy", regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`)},
 	{"PodSecurity", regexp.MustCompile(`violates PodSecurity "([^"]+)"`)},
 	{"serviceaccount", regexp.MustCompile(`error looking up service account ([^:\s]+)`)},
+}
+
+// refusedBy is a refusal without what changes from try to try: the name of the
+// pod, and that the event stands for several.
+func (s *set) refusedBy(message string) string {
+	message = strings.TrimPrefix(message, "(combined from similar events): ")
+	if before, rest, ok := strings.Cut(message, `"`+s.ds.Name+"-"); ok {
+		if random, after, ok := strings.Cut(rest, `"`); ok && len(random) <= len("xxxxx") {
+			return before + `"` + s.ds.Name + `-"` + after
+		}
+	}
+	return message
 }
 
 // refuser names who refused a creation, without the name of the pod.

@@ -97,7 +97,7 @@ func names(r Report) string {
 	var b strings.Builder
 	for _, c := range r.Clusters {
 		for _, d := range c.DaemonSets {
-			if d.counts && (d.needsAttention() || !d.Live) {
+			if d.counts && (d.needsAttention() || !d.Live || len(d.wrong()) > 0) {
 				fmt.Fprintf(&b, "%s/%s/daemonset.apps/%s\n", clean(c.Name), clean(d.Namespace), clean(d.Name))
 			}
 		}

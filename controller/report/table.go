@@ -230,12 +230,15 @@ func (p *printer) daemonSet(r Report, d DaemonSet, width int) {
 		mark, color = "✗", red
 	case d.Counts.Covered < d.Counts.Intended:
 		mark, color = "✗", red
-	case d.needsAttention() || d.Outdated != nil:
+	case d.needsAttention() || d.Outdated != nil || len(d.wrong()) > 0:
 		mark, color = "!", yellow
 	}
 	p.line("  %s %-*s  %s", p.paint(color, mark), width, clean(d.Key()), d.numbers())
 	if d.Outdated != nil {
 		p.line("      %s: %s", outdatedText(d), clean(listed(*d.Outdated)))
+	}
+	for _, n := range d.wrong() {
+		p.line("      %s: %s", clean(n.Code), clean(n.Message))
 	}
 	for _, g := range groups(d.Nodes) {
 		p.line("      %-12s %-24s %s", g.state, clean(g.code), clean(listed(sampleOf(g.nodes))))
@@ -251,15 +254,31 @@ func (p *printer) daemonSet(r Report, d DaemonSet, width int) {
 }
 
 func outdatedText(d DaemonSet) string {
-	code := ""
+	text := plural(d.Outdated.Count, "node") + " run an older revision"
+	if d.Outdated.Count == 1 {
+		text = "1 node runs an older revision"
+	}
 	for _, n := range d.Notes {
-		switch n.Code {
-		case "RolloutBlocked", "WaitingForDelete", "SurgeSlotHeld":
-			code = " (" + n.Code + ")"
+		if rolloutCodes[n.Code] {
+			text += " (" + n.Code + ")"
 		}
 	}
-	return fmt.Sprintf("%s an older revision%s", plural(d.Outdated.Count, "node")+map[bool]string{true: " runs", false: " run"}[d.Outdated.Count == 1], code)
+	return text
 }
+
+// wrong are the notes that are more than information and are not told by the
+// nodes: those of a rollout stand beside the outdated ones.
+func (d DaemonSet) wrong() []Reason {
+	var out []Reason
+	for _, n := range d.Notes {
+		if d.Live && codeOf(n.Code).Severity != Info && (d.Outdated == nil || !rolloutCodes[n.Code]) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+var rolloutCodes = map[string]bool{"RolloutBlocked": true, "WaitingForDelete": true, "SurgeSlotHeld": true}
 
 func (d DaemonSet) needsAttention() bool {
 	for st := range d.Counts.States {
