@@ -42,4 +42,4 @@ kube: ## build etcd, kube-apiserver and the rest for tests (once a machine, abou
 
 needs:
 	@missing=; for p in git gcc; do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
-	test -z "$$missing" || apt-get install -y $$missing || { echo "install these Debian packages first:$$missing" >&2; exit 1; }
+	test -z "$$missing" || (apt-get update -q && apt-get install -y $$missing) >&2 || { echo "install these Debian packages first:$$missing" >&2; exit 1; }
