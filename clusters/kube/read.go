@@ -108,9 +108,10 @@ func keepRevisions(out []clusters.Revision, list *appsv1.ControllerRevisionList)
 
 func (s *session) pods(ctx context.Context, namespaces []string) ([]clusters.Pod, error) {
 	return perNamespace(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Pod, error) {
+		var shared clusters.Shared
 		return pages(ctx, s, listing("", "pods", ns), query{}, func(out []clusters.Pod, list *corev1.PodList) ([]clusters.Pod, error) {
 			for i := range list.Items {
-				out = append(out, clusters.PodOf(&list.Items[i]))
+				out = append(out, shared.Pod(clusters.PodOf(&list.Items[i])))
 			}
 			return out, nil
 		})

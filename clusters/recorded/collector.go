@@ -47,6 +47,7 @@ type collector struct {
 
 	nodes      store[clusters.Node]
 	pods       store[clusters.Pod]
+	shared     clusters.Shared
 	daemonSets store[appsv1.DaemonSet]
 	revisions  store[clusters.Revision]
 	events     store[clusters.Event]
@@ -190,7 +191,7 @@ func (c *collector) pod(p *corev1.Pod) error {
 			c.sawState(s.LastTerminationState)
 		}
 	}
-	c.pods.put(p.Namespace+"/"+p.Name, clusters.PodOf(p))
+	c.pods.put(p.Namespace+"/"+p.Name, c.shared.Pod(clusters.PodOf(p)))
 	return nil
 }
 

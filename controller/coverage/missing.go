@@ -3,6 +3,7 @@ package coverage
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"rollcall.dev/rollcall/clusters"
@@ -77,19 +78,22 @@ type lostPod struct {
 
 // lostPods lists them in order of their creation.
 func (s *set) lostPods() []lostPod {
-	present, removed := map[string]bool{}, map[string]bool{}
-	for _, i := range s.w.owned[string(s.ds.UID)] {
-		present[s.w.live.Pods[i].Name] = true
-	}
+	accounted := map[string]bool{} // pods that are there, or that it deleted
 	own := s.w.events[string(s.ds.UID)]
+	if !slices.ContainsFunc(own, func(e *clusters.Event) bool { return createdPod(e) != "" }) {
+		return nil
+	}
+	for _, i := range s.w.owned[string(s.ds.UID)] {
+		accounted[s.w.live.Pods[i].Name] = true
+	}
 	for _, e := range own {
 		if e.Reason == "SuccessfulDelete" {
-			removed[strings.TrimPrefix(e.Message, "Deleted pod: ")] = true
+			accounted[strings.TrimPrefix(e.Message, "Deleted pod: ")] = true
 		}
 	}
 	var lost []lostPod
 	for _, e := range own {
-		if name := createdPod(e); name != "" && !present[name] && !removed[name] {
+		if name := createdPod(e); name != "" && !accounted[name] {
 			lost = append(lost, lostPod{e, s.w.bound[s.ds.Namespace+"/"+name]})
 		}
 	}

@@ -116,6 +116,7 @@ func agree(b *testing.B, nodes []corev1.Node, live *clusters.Live) {
 func world(shapes int) ([]corev1.Node, *clusters.Live) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	live := &clusters.Live{ObservedAt: now}
+	var shared clusters.Shared // as clusters/kube and clusters/recorded do
 	nodes := make([]corev1.Node, nodeCount)
 	for i := range nodes {
 		nodes[i] = node(i, i%shapes, now)
@@ -127,10 +128,10 @@ func world(shapes int) ([]corev1.Node, *clusters.Live) {
 		live.Revisions = append(live.Revisions, clusters.Revision{Namespace: ds.Namespace, Name: ds.Name, Owner: owner(&ds), Number: 1, Hash: "h"})
 		for j := range nodes {
 			if run, _ := daemon.NodeShouldRunDaemonPod(klog.Logger{}, &nodes[j], &ds); run {
-				live.Pods = append(live.Pods, clusters.Pod{
+				live.Pods = append(live.Pods, shared.Pod(clusters.Pod{
 					Namespace: ds.Namespace, Name: fmt.Sprintf("%s-%d", ds.Name, j), UID: fmt.Sprintf("%d-%d", i, j), Owner: owner(&ds), Node: nodes[j].Name, Bound: true,
 					Labels: map[string]string{"app": ds.Name, "controller-revision-hash": "h"}, Phase: corev1.PodRunning, Ready: true, ReadySince: now.Add(-time.Hour),
-				})
+				}))
 			}
 		}
 	}
