@@ -105,9 +105,11 @@ func (w *world) acceptTerms(ok []bool, terms []term) {
 func (w *world) require(ok []bool, r labels.Requirement) {
 	c := w.columns[r.Key()]
 	by := make([]bool, len(c.values))
-	by[0] = r.Matches(labels.Set{})
+	one := labels.Set{}
+	by[0] = r.Matches(one)
 	for id := 1; id < len(by); id++ {
-		by[id] = r.Matches(labels.Set{r.Key(): c.values[id]})
+		one[r.Key()] = c.values[id]
+		by[id] = r.Matches(one)
 	}
 	for i, v := range c.node {
 		ok[i] = ok[i] && by[v]
