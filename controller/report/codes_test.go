@@ -110,3 +110,15 @@ func TestSeverities(t *testing.T) {
 		})
 	}
 }
+
+// Two contexts of a kubeconfig that lead to one cluster are told; only a fleet
+// that registers one twice is in error.
+func TestOneClusterTwice(t *testing.T) {
+	cs := []Cluster{{Name: "admin", Identity: "uid"}, {Name: "reader", Identity: "uid"}, {Name: "other", Identity: "uid-2"}}
+	for registered, want := range map[bool]Severity{true: Error, false: Info} {
+		found := duplicates(cs, registered)
+		if len(found) != 2 || found[0].Cluster != "admin" || found[1].Cluster != "reader" || found[0].Severity != want {
+			t.Errorf("registered %t: %+v", registered, found)
+		}
+	}
+}

@@ -160,9 +160,10 @@ func observationFinding(c Cluster) Finding {
 	return NewFinding(c.Name, code, message, coverage.Cause{Kind: "observation", Key: c.Name})
 }
 
-// duplicates finds registrations of one cluster under two names: an error on
-// both, since each would be counted and judged twice.
-func duplicates(cs []Cluster) []Finding {
+// duplicates finds one cluster under two names. Registered twice in a fleet it
+// is counted and judged twice, an error on both; several contexts of a
+// kubeconfig often lead to one cluster, which is information.
+func duplicates(cs []Cluster, registered bool) []Finding {
 	by := map[string][]string{}
 	for _, c := range cs {
 		if c.Identity != "" {
@@ -173,7 +174,11 @@ func duplicates(cs []Cluster) []Finding {
 	for _, id := range slices.Sorted(maps.Keys(by)) {
 		if names := by[id]; len(names) > 1 {
 			for _, n := range names {
-				out = append(out, NewFinding(n, "DuplicateIdentity", fmt.Sprintf("clusters %s are one: the UID of kube-system is %s in each", strings.Join(names, " and "), id), coverage.Cause{Kind: "fleet", Key: "identity " + id}))
+				f := NewFinding(n, "DuplicateIdentity", fmt.Sprintf("clusters %s are one, counted once each: the UID of kube-system is %s", strings.Join(names, " and "), id), coverage.Cause{Kind: "fleet", Key: "identity " + id})
+				if !registered {
+					f.Severity = Info
+				}
+				out = append(out, f)
 			}
 		}
 	}

@@ -218,7 +218,7 @@ func New(fleet string, at time.Time, rev source.Revision, nodesListed string, cs
 	for i := range r.Clusters {
 		r.add(&r.Clusters[i])
 	}
-	r.Findings = append(r.Findings, duplicates(r.Clusters)...)
+	r.Findings = append(r.Findings, duplicates(r.Clusters, fleet != "")...)
 	sortFindings(r.Findings)
 	for _, f := range r.Findings {
 		r.Summary.Findings.add(f.Severity)
