@@ -6,9 +6,11 @@ import (
 	"go/token"
 	"strconv"
 	"testing"
+	"time"
 
 	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/report"
+	"rollcall.dev/rollcall/sync/source"
 )
 
 // constants are the string constants of a file whose type has a name, or any.
@@ -114,11 +116,11 @@ func TestSeverities(t *testing.T) {
 // Two contexts of a kubeconfig that lead to one cluster are told; only a fleet
 // that registers one twice is in error.
 func TestOneClusterTwice(t *testing.T) {
-	cs := []Cluster{{Name: "admin", Identity: "uid"}, {Name: "reader", Identity: "uid"}, {Name: "other", Identity: "uid-2"}}
-	for registered, want := range map[bool]Severity{true: Error, false: Info} {
-		found := duplicates(cs, registered)
-		if len(found) != 2 || found[0].Cluster != "admin" || found[1].Cluster != "reader" || found[0].Severity != want {
-			t.Errorf("registered %t: %+v", registered, found)
+	cs := []report.Cluster{{Name: "admin", Identity: "uid"}, {Name: "reader", Identity: "uid"}, {Name: "other", Identity: "uid-2"}}
+	for fleet, want := range map[string]report.Severity{"f": report.Error, "": report.Info} {
+		found := report.New(fleet, time.Time{}, source.Revision{}, "attention", cs, nil).Findings
+		if len(found) != 2 || found[0].Cluster != "admin" || found[1].Cluster != "reader" || found[0].Severity != want || found[0].Code != "DuplicateIdentity" {
+			t.Errorf("fleet %q: %+v", fleet, found)
 		}
 	}
 }
