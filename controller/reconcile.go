@@ -38,13 +38,14 @@ type Line struct {
 	Want     clusters.Want
 	Keep     func(coverage.State) bool // which node rows to list
 	Deadline time.Duration             // of one cluster's observation
+	Retain   bool                      // keep what a report was made of, for a Story
 }
 
 // Reconcile is the line for one cluster. It returns a report and no error: a
 // cluster that failed is a fact to report, and a failed render does not stop
 // the observation.
 func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Cluster) report.Cluster {
-	j := report.Judged{Cluster: c, HasSource: !a.Revision.IsZero()}
+	j := report.Judged{Cluster: c, HasSource: !a.Revision.IsZero(), Retain: l.Retain}
 
 	desired, err := l.render(ctx, a, c)
 	j.Overlay, j.Components, j.RenderErr = desired.Overlay, desired.Components, failure(err)

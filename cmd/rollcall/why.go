@@ -63,6 +63,7 @@ func why(ctx context.Context, s streams, l lookFlags, files []string, cluster, n
 		return err
 	}
 	defer p.close()
+	p.line.Retain = true
 	r, err := p.once(ctx)
 	if err != nil {
 		return err

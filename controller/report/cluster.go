@@ -19,6 +19,7 @@ type Judged struct {
 	Overlay    string
 	Components []string
 	HasSource  bool
+	Retain     bool // keep Coverage in the report: all of the cluster stays in memory with it
 	Desired    []appsv1.DaemonSet
 	RenderErr  error
 	Live       clusters.Live
@@ -41,7 +42,9 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	c.Version, c.Identity = j.Live.Version, cmp.Or(j.Cluster.Identity, j.Live.Identity)
 	c.Nodes = new(len(j.Live.Nodes))
 	c.Drift = append(c.Drift, j.Drift...)
-	c.judged = j.Coverage
+	if j.Retain {
+		c.judged = j.Coverage
+	}
 	for i := range j.Coverage {
 		c.DaemonSets = append(c.DaemonSets, daemonSetOf(&j.Coverage[i], j, keep))
 	}

@@ -231,10 +231,6 @@ func (c Cluster) Failed() bool {
 	return c.Observation.State != clusters.Fresh || c.Sync.Error != ""
 }
 
-// Judged is the coverage that the cluster's report was written from, for verbs
-// that tell more of it.
-func (c Cluster) Judged() []coverage.DaemonSet { return c.judged }
-
 func (r *Report) add(c *Cluster) {
 	r.Summary.Clusters++
 	r.Findings = append(r.Findings, c.findings...)

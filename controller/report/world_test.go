@@ -79,6 +79,7 @@ func judge(v variant, j report.Judged, keep func(coverage.State) bool) report.Cl
 	mix(v, subjects)
 	j.Coverage = coverage.Compute(l, subjects, coverage.Options{Grace: 5 * time.Minute})
 	j.Drift = drift.Compare(j.Desired, l.DaemonSets)
+	j.Retain = true
 	return report.NewCluster(j, keep)
 }
 
