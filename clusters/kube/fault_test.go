@@ -285,7 +285,12 @@ func trust(s *httptest.Server) func(*api.Cluster, *api.AuthInfo) {
 
 // Each way of not being reached has words of its own.
 func TestUnreachable(t *testing.T) {
-	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	// A handler that returned would answer with nothing, which can overtake the
+	// end of the request on the way.
+	hang := func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
 	drip := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		for r.Context().Err() == nil {
