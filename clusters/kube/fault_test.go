@@ -356,6 +356,7 @@ func TestInterrupted(t *testing.T) {
 	s := fake(t, daemonSets(func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
 	}))
 	s.Start()
 	_, err := new(kube.Observer).Observe(ctx, cluster(kubeconfig(t, s.URL)), clusters.Want{})
