@@ -35,12 +35,12 @@ func (cp *ControlPlane) run(name string, args ...string) (*process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := start(name, cmd)
 	if err != nil {
-		_ = log.Close()
+		_ = log.Close() // nothing was written
 		return nil, err
 	}
 	go func() {
 		<-p.done
-		_ = log.Close()
+		_ = log.Close() // its writer is gone
 	}()
 	cp.processes = append(cp.processes, p)
 	return p, nil
@@ -84,7 +84,7 @@ func (p *process) signal(s syscall.Signal) {
 	select {
 	case <-p.done: // the number may be another's by now
 	default:
-		_ = syscall.Kill(p.pid, s)
+		_ = syscall.Kill(p.pid, s) // it may have ended just now, which is as good
 	}
 }
 

@@ -45,10 +45,21 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	if j.Retain {
 		c.judged = j.Coverage
 	}
+	g := &gather{cluster: c.Name, by: map[coverage.Cause]*gathering{}}
 	for i := range j.Coverage {
-		c.DaemonSets = append(c.DaemonSets, daemonSetOf(&j.Coverage[i], j, keep))
+		d := &j.Coverage[i]
+		// Rows are the dear part: made once, for the lists and for the findings.
+		rows := d.Rows(func(s coverage.State) bool { return s.Attention() || keep(s) })
+		out := daemonSetOf(d, j)
+		for _, row := range rows {
+			if keep(row.State) {
+				out.Nodes = append(out.Nodes, nodeOf(row))
+			}
+		}
+		g.daemonSet(out, d, rows)
+		c.DaemonSets = append(c.DaemonSets, out)
 	}
-	c.findings = append(c.findings, findingsOf(c, j)...)
+	c.findings = slices.Concat(c.findings, g.findings(), clusterFindings(c.Name, j))
 	return c
 }
 
@@ -96,7 +107,7 @@ func observationOf(j Judged) Observation {
 	return o
 }
 
-func daemonSetOf(d *coverage.DaemonSet, j Judged, keep func(coverage.State) bool) DaemonSet {
+func daemonSetOf(d *coverage.DaemonSet, j Judged) DaemonSet {
 	out := DaemonSet{
 		Namespace: d.Namespace, Name: d.Name, InGit: inGit(d, j), Live: d.Subject.Live != nil,
 		Counts: countsOf(d.Counts), Nodes: []Node{}, StrayPods: []Stray{},
@@ -107,9 +118,6 @@ func daemonSetOf(d *coverage.DaemonSet, j Judged, keep func(coverage.State) bool
 	}
 	if len(d.Outdated) > 0 {
 		out.Outdated = new(sampleOf(d.Outdated))
-	}
-	for _, row := range d.Rows(keep) {
-		out.Nodes = append(out.Nodes, nodeOf(row))
 	}
 	for _, s := range d.Strays {
 		out.StrayPods = append(out.StrayPods, Stray{s.Pod.Name, s.Pod.Node, reasonsOf([]coverage.Reason{s.Reason})})

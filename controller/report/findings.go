@@ -69,32 +69,35 @@ func (g *gather) add(d DaemonSet, r coverage.Reason, severity Severity, nodes ..
 	}
 }
 
-// findingsOf groups everything that is wrong in a cluster by its cause.
-func findingsOf(c Cluster, j Judged) []Finding {
-	g := &gather{cluster: c.Name, by: map[coverage.Cause]*gathering{}}
-	for i := range j.Coverage {
-		d, at := &j.Coverage[i], c.DaemonSets[i]
-		for _, row := range d.Rows(coverage.State.Attention) {
+// daemonSet groups what is wrong with a DaemonSet by its cause.
+func (g *gather) daemonSet(at DaemonSet, d *coverage.DaemonSet, rows []coverage.Row) {
+	for _, row := range rows {
+		if row.State.Attention() {
 			g.add(at, row.Reasons[0], severityOf(row.Reasons[0].Code, row.State), row.Node)
 		}
-		for _, p := range d.Problems {
-			g.add(at, p, codeOf(string(p.Code)).Severity)
-		}
-		if d.Rollout != nil {
-			g.add(at, *d.Rollout, codeOf(string(d.Rollout.Code)).Severity, d.Outdated...)
-		}
-		for _, s := range d.Strays {
-			g.add(at, s.Reason, codeOf(string(s.Reason.Code)).Severity)
-		}
 	}
-	out := g.findings()
+	for _, p := range d.Problems {
+		g.add(at, p, codeOf(string(p.Code)).Severity)
+	}
+	if d.Rollout != nil {
+		g.add(at, *d.Rollout, codeOf(string(d.Rollout.Code)).Severity, d.Outdated...)
+	}
+	for _, s := range d.Strays {
+		g.add(at, s.Reason, codeOf(string(s.Reason.Code)).Severity)
+	}
+}
+
+// clusterFindings are about the cluster as a whole: who changed its objects,
+// and what of it could not be read.
+func clusterFindings(cluster string, j Judged) []Finding {
+	var out []Finding
 	for _, o := range j.Drift {
 		if o.State == drift.Modified {
-			out = append(out, modified(c.Name, o)...)
+			out = append(out, modified(cluster, o)...)
 		}
 	}
 	for _, b := range j.Live.Blanks {
-		out = append(out, NewFinding(c.Name, "TierMissing", fmt.Sprintf("%s could not be read (%s): what depends on them is left blank", b.Resource, b.Reason), coverage.Cause{Kind: "observation", Key: b.Resource}))
+		out = append(out, NewFinding(cluster, "TierMissing", fmt.Sprintf("%s could not be read (%s): what depends on them is left blank", b.Resource, b.Reason), coverage.Cause{Kind: "observation", Key: b.Resource}))
 	}
 	return out
 }

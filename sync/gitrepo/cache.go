@@ -69,7 +69,7 @@ func (c cache) lock(ctx context.Context) (unlock func(), err error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return func() { _ = f.Close() }, nil // closing gives the lock back; nothing was written
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			_ = f.Close()
