@@ -23,6 +23,7 @@ type Fleet struct {
 	Components []Component
 	Agents     []Agent
 	Exceptions []Exception
+	Exclude    []Exclude
 	Taints     Taints
 	AppliedBy  []string
 	Policy     Policy
@@ -73,16 +74,28 @@ type Selection struct {
 	compiled labels.Selector
 }
 
-// Agent is what must be covered, whoever deploys it.
+// Agent is what must be covered, whoever deploys it: several DaemonSets may
+// share the nodes between them.
 type Agent struct {
 	Name         string
 	Names        []string // namespace/name of DaemonSets
 	Match        *metav1.LabelSelector
 	Clusters     Selection
-	Nodes        *metav1.LabelSelector
-	Min          string
-	Severity     string
+	Nodes        *metav1.LabelSelector // nil: all but virtual ones
+	Min          string                // a percentage of the nodes, or a number of them
+	Severity     string                // of a gap
+	Severities   map[string]string     // by code, where it is another
 	StartupGrace time.Duration
+
+	daemonSets, nodes labels.Selector // of Match and Nodes
+}
+
+// Exclude picks DaemonSets that are not judged.
+type Exclude struct {
+	Names []string              // namespace/name, either part a pattern of path.Match; or
+	Match *metav1.LabelSelector // by their labels
+
+	labels labels.Selector // of Match
 }
 
 // Exception is a gap that is known and accepted until a day.
@@ -110,8 +123,11 @@ type Policy struct {
 	Observe      string
 	Windows      []Window
 	StartupGrace time.Duration
-	StaleAfter   time.Duration
-	MaxDeletes   string
+	// ProgressDeadline is how long a rollout may stand still before it counts as
+	// stuck.
+	ProgressDeadline time.Duration
+	StaleAfter       time.Duration
+	MaxDeletes       string
 }
 
 // Window is a time in which changes may or must not be made.

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,6 +63,44 @@ type Node struct {
 	Conditions []corev1.NodeCondition
 	Created    time.Time
 	Deleting   bool
+	Excuse     string    // annotation ExcuseAnnotation, as written
+	Lease      time.Time // when the kubelet last renewed its lease; read only of a node whose heartbeat is late, zero when not known
+	Writers    []Writer  // who wrote its taints and labels
+}
+
+// ExcuseAnnotation of a node excuses its gaps: a reason, an owner and an end.
+const ExcuseAnnotation = "rollcall.dev/excuse"
+
+// ExpectAnnotation of a DaemonSet is a node selector: it must be covered there.
+const ExpectAnnotation = "rollcall.dev/expect"
+
+// Writer is a field manager's share in an object, from managedFields: what it
+// was the last to write, not later than NotAfter.
+type Writer struct {
+	Manager  string
+	NotAfter time.Time // zero when not known
+	Taints   bool
+	Labels   []string // keys
+}
+
+// TaintWriter is who last wrote the node's taints, which are one list.
+func (n *Node) TaintWriter() (Writer, bool) {
+	return n.writer(func(w Writer) bool { return w.Taints })
+}
+
+// LabelWriter is who last wrote one of the node's labels.
+func (n *Node) LabelWriter(key string) (Writer, bool) {
+	return n.writer(func(w Writer) bool { return slices.Contains(w.Labels, key) })
+}
+
+// writer is the last one that wrote what is asked for.
+func (n *Node) writer(wrote func(Writer) bool) (last Writer, ok bool) {
+	for _, w := range n.Writers {
+		if wrote(w) && (!ok || w.NotAfter.After(last.NotAfter)) {
+			last, ok = w, true
+		}
+	}
+	return last, ok
 }
 
 // Pod is what a daemon pod, or one that looks like it, says of itself.
@@ -81,8 +120,9 @@ type Pod struct {
 	Message string // status.message
 
 	Ready         bool
-	ReadySince    time.Time // lastTransitionTime of the Ready condition
-	Unschedulable string    // message of PodScheduled=False, empty when scheduled or not tried
+	ReadySince    time.Time  // lastTransitionTime of the Ready condition
+	Unschedulable string     // message of PodScheduled=False, empty when scheduled or not tried
+	Placement     *Placement // as admission left it; kept only of a pod that has no node yet or that failed
 	Containers    []Container
 }
 

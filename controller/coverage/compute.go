@@ -15,9 +15,9 @@ import (
 	"rollcall.dev/rollcall/clusters"
 )
 
-// Compute judges DaemonSets on every node of one cluster. The result is in
-// order of namespace and name and refers to live, which must not change.
-func Compute(live *clusters.Live, subjects []Subject, o Options) []DaemonSet {
+// Compute judges DaemonSets on every node of one cluster. The result refers to
+// live, which must not change.
+func Compute(live *clusters.Live, subjects []Subject, o Options) Cluster {
 	compiled := make([]*predicate, 0, 2*len(subjects))
 	for _, s := range subjects {
 		judged := compileTemplate(s.judged(), o)
@@ -35,7 +35,7 @@ func Compute(live *clusters.Live, subjects []Subject, o Options) []DaemonSet {
 	slices.SortFunc(out, func(a, b DaemonSet) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return out
+	return Cluster{DaemonSets: out}
 }
 
 func compileTemplate(ds *appsv1.DaemonSet, o Options) *predicate {

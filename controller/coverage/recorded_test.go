@@ -63,7 +63,7 @@ func TestRecorded(t *testing.T) {
 		t.Run(c.ID, func(t *testing.T) {
 			live := c.live()
 			o := Options{ComparisonOperators: c.FeatureGates["TaintTolerationComparisonOperators"]}
-			got := Compute(live, []Subject{{Live: &live.DaemonSets[0]}}, o)[0]
+			got := Compute(live, []Subject{{Live: &live.DaemonSets[0]}}, o).DaemonSets[0]
 			if len(c.Expected) != len(c.Nodes) {
 				t.Fatalf("%d nodes, %d verdicts", len(c.Nodes), len(c.Expected))
 			}
@@ -99,7 +99,7 @@ func TestChecksAgreeWithVerdicts(t *testing.T) {
 	for _, c := range recordedCases(t) {
 		live := c.live()
 		o := Options{ComparisonOperators: c.FeatureGates["TaintTolerationComparisonOperators"]}
-		got := Compute(live, []Subject{{Live: &live.DaemonSets[0]}}, o)[0]
+		got := Compute(live, []Subject{{Live: &live.DaemonSets[0]}}, o).DaemonSets[0]
 		for _, n := range live.Nodes {
 			checks := got.set.placementChecks(got.set.liveP, &n)
 			refused := slices.ContainsFunc(checks, func(c Check) bool { return !c.OK })

@@ -205,7 +205,7 @@ func (s *scenario) subjects() []Subject {
 	return out
 }
 
-func (s *scenario) compute() []DaemonSet { return Compute(&s.live, s.subjects(), s.options) }
+func (s *scenario) compute() []DaemonSet { return Compute(&s.live, s.subjects(), s.options).DaemonSets }
 
 func renderAll(all []DaemonSet) string {
 	var b strings.Builder

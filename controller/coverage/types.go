@@ -8,11 +8,14 @@ import (
 	"rollcall.dev/rollcall/clusters"
 )
 
-// Options are what a fleet may say about verdicts. The zero value has no
-// startup grace and the built-in taint lists.
+// Options are what a fleet may say about the verdicts of one cluster. The zero
+// value has no startup grace and the built-in taint lists.
 type Options struct {
-	Grace  time.Duration   // how long a start may take
-	Taints clusters.Taints // extend the built-in lists
+	Grace            time.Duration   // how long a start may take
+	ProgressDeadline time.Duration   // how long a rollout may stand still; zero: for ever
+	Taints           clusters.Taints // extend the built-in lists
+	Agents           []clusters.Agent
+	Exceptions       []clusters.Exception
 	// ComparisonOperators is the feature gate TaintTolerationComparisonOperators
 	// (alpha and off in Kubernetes 1.37): tolerations with Gt and Lt.
 	ComparisonOperators bool
@@ -39,6 +42,46 @@ func (s Subject) wanted() *appsv1.DaemonSet {
 		return s.Desired
 	}
 	return s.Live
+}
+
+// Cluster is the verdict on one cluster.
+type Cluster struct {
+	DaemonSets []DaemonSet // in order of namespace and name
+	Agents     []Agent     // those of the options, then those of annotations by name
+	Used       []bool      // of each exception of the options: it excused something
+	Problems   []Reason    // annotations that cannot be read
+}
+
+// Agent is how far an agent is covered in one cluster. A node that is leaving
+// or excused is not Intended; one that starts or is being updated is Waiting
+// and not Missing.
+type Agent struct {
+	clusters.Agent
+	DaemonSets                          []string // namespace/name of those that are here
+	Intended, Covered, Waiting, Excused int      // nodes
+	Missing                             []string // nodes
+	Met                                 bool     // Min is reached
+	Gaps                                []Gap    // missing nodes that no DaemonSet's own rows tell of, and that it has no DaemonSet at all
+}
+
+// Gap is nodes that an agent lacks for one reason.
+type Gap struct {
+	Reason Reason
+	Nodes  []string
+}
+
+// Loss is nodes that were intended and no longer are, for one reason.
+type Loss struct {
+	Reason Reason
+	Nodes  []string
+	Old    bool // known only from a revision that was replaced more than a week ago
+}
+
+// Excuse is why a gap is accepted.
+type Excuse struct {
+	Reason, Owner string
+	Until         time.Time
+	Node          string // whose annotation says so; empty: the fleet file
 }
 
 // State is what a DaemonSet's presence on a node amounts to.
@@ -79,6 +122,7 @@ func States() []State {
 // are intended; ShouldRun counts by upstream's verdict.
 type Counts struct {
 	Nodes, Intended, ShouldRun, Covered, UpToDate int
+	Excused                                       int  // gaps that are accepted; in none of Intended, Covered and UpToDate
 	UpToDateKnown                                 bool // false where no ControllerRevision could be read
 	States                                        [states]int
 }
@@ -109,6 +153,7 @@ type Row struct {
 	UpToDate                         *bool // nil where there is no pod, or no revision to compare with
 	Pods                             []*clusters.Pod
 	Reasons                          []Reason
+	Excused                          *Excuse // nil: not excused
 }
 
 // Stray is a pod that belongs to no node of the cluster or not to the
@@ -127,6 +172,8 @@ type DaemonSet struct {
 	Problems        []Reason // of the DaemonSet as a whole
 	Outdated        []string // nodes whose pod waits for the current revision, with Rollout saying why
 	Rollout         *Reason  // nil while nothing holds a rollout up
+	Lost            []Loss
+	Agents          []int // that it belongs to, in Cluster.Agents
 
 	set *set
 }

@@ -24,7 +24,7 @@ type Judged struct {
 	RenderErr  error
 	Live       clusters.Live
 	ObserveErr error
-	Coverage   []coverage.DaemonSet
+	Coverage   coverage.Cluster
 	Drift      []drift.Object
 	Findings   []Finding // of the render and the cluster's declaration
 }
@@ -43,11 +43,11 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	c.Nodes = new(len(j.Live.Nodes))
 	c.Drift = append(c.Drift, j.Drift...)
 	if j.Retain {
-		c.judged = j.Coverage
+		c.judged = j.Coverage.DaemonSets
 	}
 	g := &gather{cluster: c.Name, by: map[coverage.Cause]*gathering{}}
-	for i := range j.Coverage {
-		d := &j.Coverage[i]
+	for i := range j.Coverage.DaemonSets {
+		d := &j.Coverage.DaemonSets[i]
 		// Rows are the dear part: made once, for the lists and for the findings.
 		rows := d.Rows(func(s coverage.State) bool { return s.Attention() || keep(s) })
 		out := daemonSetOf(d, j)

@@ -63,7 +63,7 @@ func judge(live *clusters.Live) []coverage.DaemonSet {
 	for i := range live.DaemonSets {
 		subjects[i] = coverage.Subject{Live: &live.DaemonSets[i]}
 	}
-	return coverage.Compute(live, subjects, coverage.Options{Grace: 5 * time.Minute})
+	return coverage.Compute(live, subjects, coverage.Options{Grace: 5 * time.Minute}).DaemonSets
 }
 
 func upstream(nodes []corev1.Node, dss []appsv1.DaemonSet) (wanted int) {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok
-# into the user's cache directory and prints the folder. The first run takes 16
+# Builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl
+# and kwok into the user's cache directory and prints the folder. The first run takes 16
 # to 25 minutes on two cores; with the folder there it is instant. The folder's
 # name is made of go.sum and main.go, and kubetest computes the same one.
 set -eu
@@ -26,7 +26,7 @@ if [ ! -d "$folder" ]; then
 	flags="-s -w -X k8s.io/component-base/version.gitVersion=$version"
 	go build -buildvcs=false -ldflags "$flags" -o "$building/kube" .
 	go build -buildvcs=false -ldflags "-s -w" -o "$building/kwok" sigs.k8s.io/kwok/cmd/kwok
-	for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do
+	for name in etcd kube-apiserver kube-controller-manager kube-scheduler kubectl; do
 		ln -s kube "$building/$name"
 	done
 
