@@ -15,6 +15,7 @@ func NodeOf(n *corev1.Node) Node {
 	return Node{
 		Name: n.Name, Labels: n.Labels, Taints: n.Spec.Taints, Conditions: n.Status.Conditions,
 		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil,
+		Excuse: n.Annotations[ExcuseAnnotation], Writers: writersOf(n),
 	}
 }
 
@@ -27,6 +28,9 @@ func PodOf(p *corev1.Pod) Pod {
 	}
 	if p.DeletionTimestamp != nil {
 		out.Deleting = p.DeletionTimestamp.Time
+	}
+	if !out.Bound || out.Phase == corev1.PodFailed {
+		out.Placement = new(PlacementOf(&p.Spec))
 	}
 	for _, c := range p.Status.Conditions {
 		switch {

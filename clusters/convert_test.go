@@ -27,11 +27,11 @@ func at(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, ti
 
 func TestNodeOf(t *testing.T) {
 	got := clusters.NodeOf(object[corev1.Node](t, `
-metadata: {name: node, labels: {a: b}, creationTimestamp: "2026-01-02T03:01:00Z", deletionTimestamp: "2026-01-02T03:02:00Z"}
+metadata: {name: node, labels: {a: b}, annotations: {rollcall.dev/excuse: "RMA; owner=sre"}, creationTimestamp: "2026-01-02T03:01:00Z", deletionTimestamp: "2026-01-02T03:02:00Z"}
 spec: {taints: [{key: k, effect: NoSchedule}]}
 status: {conditions: [{type: Ready, status: "True", lastHeartbeatTime: "2026-01-02T03:03:00Z"}, {type: DiskPressure, status: "False"}]}`))
 	want := clusters.Node{
-		Name: "node", Labels: map[string]string{"a": "b"}, Created: at(1), Deleting: true,
+		Name: "node", Labels: map[string]string{"a": "b"}, Created: at(1), Deleting: true, Excuse: "RMA; owner=sre",
 		Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}},
 		Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Time{Time: at(3)}},
@@ -70,7 +70,7 @@ status: {phase: Pending, reason: Evicted, message: full, conditions: [{type: Rea
   initContainerStatuses: [{name: i, image: "", imageID: "", ready: false, restartCount: 0, state: {terminated: {exitCode: 1, reason: Error}}, lastState: {terminated: {exitCode: 2, reason: Old}}}],
   containerStatuses: [{name: c, image: "", imageID: "", ready: false, restartCount: 0, state: {waiting: {reason: PodInitializing, message: w}}}]}`,
 			clusters.Pod{
-				Phase: corev1.PodPending, Reason: "Evicted", Message: "full", Deleting: at(5),
+				Phase: corev1.PodPending, Reason: "Evicted", Message: "full", Deleting: at(5), Placement: &clusters.Placement{},
 				Containers: []clusters.Container{
 					{Name: "i", Init: true, Finished: clusters.State{Reason: "Error"}, ExitCode: 1},
 					{Name: "c", Waiting: clusters.State{Reason: "PodInitializing", Message: "w"}},
@@ -82,15 +82,25 @@ spec: {containers: [], affinity: {nodeAffinity: {requiredDuringSchedulingIgnored
   {matchExpressions: [{key: metadata.name, operator: In, values: [wrong]}], matchFields: [{key: metadata.name, operator: NotIn, values: [wrong]}]},
   {matchFields: [{key: metadata.name, operator: In, values: [node]}]}]}}}}
 status: {conditions: [{type: PodScheduled, status: "False", message: too full}]}`,
-			clusters.Pod{Node: "node", Unschedulable: "too full", Containers: []clusters.Container{}}},
+			clusters.Pod{Node: "node", Unschedulable: "too full", Containers: []clusters.Container{}, Placement: &clusters.Placement{Affinity: required(
+				corev1.NodeSelectorTerm{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"wrong"}}},
+					MatchFields:      []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"wrong"}}},
+				}, pinTo("node"))}}},
 		"PinnedToTwo": {"P1: a pin names exactly one node", `
 spec: {containers: [], affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
   {matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}, {matchFields: [{key: metadata.name, operator: In, values: [node]}]}]}}}}`,
-			clusters.Pod{Containers: []clusters.Container{}}},
+			clusters.Pod{Containers: []clusters.Container{}, Placement: &clusters.Placement{Affinity: required(pinTo("a", "b"), pinTo("node"))}}},
 		"BoundAndPinned": {"P1: the bound node goes first", `
 spec: {nodeName: bound, containers: [], affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node]}]}]}}}}`,
 			clusters.Pod{Node: "bound", Bound: true, Containers: []clusters.Container{}}},
-		"Preferred": {"no pin at all", `spec: {containers: [], affinity: {nodeAffinity: {}}}`, clusters.Pod{Containers: []clusters.Container{}}},
+		"Preferred": {"no pin at all", `spec: {containers: [], affinity: {nodeAffinity: {}}}`, clusters.Pod{Containers: []clusters.Container{}, Placement: &clusters.Placement{Affinity: &corev1.NodeAffinity{}}}},
+		"Failed": {"what kept a failed pod off its node is kept, whatever else is in its spec", `
+spec: {nodeName: node, nodeSelector: {a: b}, tolerations: [{key: k}], hostNetwork: true, containers: []}
+status: {phase: Failed}`,
+			clusters.Pod{Node: "node", Bound: true, Phase: corev1.PodFailed, Containers: []clusters.Container{}, Placement: &clusters.Placement{
+				NodeName: "node", NodeSelector: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{{Key: "k"}}, HostNetwork: true,
+			}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +109,15 @@ spec: {nodeName: bound, containers: [], affinity: {nodeAffinity: {requiredDuring
 			}
 		})
 	}
+}
+
+// required is an affinity of these terms.
+func required(terms ...corev1.NodeSelectorTerm) *corev1.NodeAffinity {
+	return &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+}
+
+func pinTo(nodes ...string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: nodes}}}
 }
 
 func TestRevisionOf(t *testing.T) {

@@ -87,6 +87,17 @@ func (d *document) amount(at *field.Path, text *amount, otherwise string) string
 	return string(*text)
 }
 
+// min checks how many nodes an agent must cover at least.
+func (d *document) min(at *field.Path, text *amount) string {
+	if text == nil {
+		return "100%"
+	}
+	if _, _, ok := parseMin(string(*text)); !ok {
+		d.add(field.Invalid(at, string(*text), "must be a number of nodes or a percentage of them, more than 0 and at most 100%, such as 3 or 99.5%"))
+	}
+	return string(*text)
+}
+
 // oneOf returns the first of the values when none is written.
 func (d *document) oneOf(at *field.Path, text *string, values ...string) string {
 	if text == nil {

@@ -24,6 +24,9 @@ func (w Want) Matches(ds *appsv1.DaemonSet) bool {
 		(w.Selector == nil || w.Selector.Matches(labels.Set(ds.Labels)))
 }
 
+// All tells whether every DaemonSet is wanted.
+func (w Want) All() bool { return w.Namespace == "" && w.Name == "" && w.Selector == nil }
+
 // Live is one observation of a cluster: everything that coverage needs and
 // nothing else. Lists are in no order; DaemonSets hold what Want asked for.
 type Live struct {
@@ -41,7 +44,7 @@ type Live struct {
 // Blank is an optional resource that could not be read, because reading it is
 // forbidden or a dump lacks it. What depends on it is left blank in a report.
 type Blank struct {
-	Resource string // controllerrevisions, events or namespaces
+	Resource string // controllerrevisions, events, leases or namespaces
 	Reason   string // "forbidden: …" or "not in the dump"
 }
 

@@ -10,10 +10,11 @@ import (
 // DefaultPolicy is the policy of a fleet that declares none: report only.
 func DefaultPolicy() Policy {
 	return Policy{
-		Observe:      "*/5 * * * *",
-		StartupGrace: 5 * time.Minute,
-		StaleAfter:   15 * time.Minute,
-		MaxDeletes:   "10%",
+		Observe:          "*/5 * * * *",
+		StartupGrace:     5 * time.Minute,
+		ProgressDeadline: 10 * time.Minute,
+		StaleAfter:       15 * time.Minute,
+		MaxDeletes:       "10%",
 	}
 }
 
@@ -86,6 +87,7 @@ func (d *document) fleet(w *wireFleet) Fleet {
 		Components: d.components(spec.Child("components"), w.Spec.Components),
 		Agents:     d.agents(spec.Child("agents"), w.Spec.Agents, policy.StartupGrace),
 		Exceptions: d.exceptions(spec.Child("exceptions"), w.Spec.Exceptions, w.Spec.Agents),
+		Exclude:    d.exclude(spec.Child("daemonSets", "exclude"), w.Spec.DaemonSets.Exclude),
 		Taints: Taints{
 			Lifecycle: d.taints(spec.Child("taints", "lifecycle"), w.Spec.Taints.Lifecycle),
 			Startup:   d.taints(spec.Child("taints", "startup"), w.Spec.Taints.Startup),

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,11 @@ import (
 	"rollcall.dev/rollcall/sync/schedule"
 )
 
-var ignoreCompiled = cmpopts.IgnoreFields(Selection{}, "compiled")
+var ignoreCompiled = cmp.Options{
+	cmpopts.IgnoreFields(Selection{}, "compiled"),
+	cmpopts.IgnoreFields(Agent{}, "daemonSets", "nodes"),
+	cmpopts.IgnoreFields(Exclude{}, "labels"),
+}
 
 const (
 	fleetHead   = "apiVersion: rollcall.dev/v1alpha1\nkind: Fleet\nmetadata: {name: p}\nspec:\n"
@@ -53,19 +58,23 @@ func TestParseFleetFull(t *testing.T) {
 		},
 		Components: []Component{{Clusters: Selection{Names: []string{"edge-7"}, Selector: labels("provider", "aws")}, Path: "components/aws"}},
 		Agents: []Agent{
-			{Name: "falco", Match: labels("app", "falco"), Nodes: labels("kubernetes.io/os", "linux"), Min: "95%", Severity: "warning", StartupGrace: 10 * time.Minute},
+			{Name: "falco", Match: labels("app", "falco"), Nodes: labels("kubernetes.io/os", "linux"), Min: "99.5%", Severity: "warning", Severities: map[string]string{"ImagePullBackOff": "error", "NodeNotReady": "info"}, StartupGrace: 10 * time.Minute},
 			{Name: "proxy", Names: []string{"kube-system/kube-proxy"}, Min: "100%", Severity: "error", StartupGrace: 7 * time.Minute},
 		},
 		Exceptions: []Exception{
 			{Agent: "falco", Clusters: Selection{Names: []string{"edge-7"}}, Nodes: []string{"n12"}, Reason: "RMA 4711", Owner: "sre", Until: time.Date(2026, 12, 31, 0, 0, 0, 0, time.UTC)},
 			{Code: "NodeNotReady", Reason: "lab", Owner: "lab", Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)},
 		},
-		Taints:    Taints{Lifecycle: []string{"example.com/repair"}, Startup: []string{"readiness.k8s.io/*"}, Leaving: []string{"example.com/drain"}},
+		Taints: Taints{Lifecycle: []string{"example.com/repair"}, Startup: []string{"readiness.k8s.io/*"}, Leaving: []string{"example.com/drain"}},
+		Exclude: []Exclude{
+			{Names: []string{"kube-system/*", "lab-?/node-exporter"}},
+			{Match: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "lab"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "old", Operator: metav1.LabelSelectorOpExists}}}},
+		},
 		AppliedBy: []string{"argocd-controller"},
 		Policy: Policy{
 			May: []string{"roll", "apply"}, Observe: "0 * * * *",
 			Windows:      []Window{{Allow: "0 22 * * *", For: 4 * time.Hour, TimeZone: "Europe/Berlin", LastStart: 30 * time.Minute}},
-			StartupGrace: 7 * time.Minute, StaleAfter: 20 * time.Minute, MaxDeletes: "3",
+			StartupGrace: 7 * time.Minute, ProgressDeadline: 15 * time.Minute, StaleAfter: 20 * time.Minute, MaxDeletes: "3",
 		},
 	}
 	if diff := cmp.Diff(want, got, ignoreCompiled); diff != "" {
@@ -73,6 +82,9 @@ func TestParseFleetFull(t *testing.T) {
 	}
 	if !got.Targets[0].Clusters.Matches("x", map[string]string{"env": "prod", "region": "eu"}) {
 		t.Error("the first target does not match a cluster of its labels")
+	}
+	if got.Agents[0].daemonSets == nil || got.Agents[0].nodes == nil || got.Agents[1].nodes != nil || got.Exclude[1].labels == nil {
+		t.Errorf("selectors are not compiled: %+v, %+v", got.Agents, got.Exclude)
 	}
 }
 
@@ -85,7 +97,7 @@ func TestParseFleetDefaults(t *testing.T) {
 		Name:      "p",
 		Source:    &Source{URL: "/srv/git", Path: ".", Poll: "@every 1m", TimeZone: "UTC"},
 		Directory: "clusters",
-		Policy:    Policy{Observe: "*/5 * * * *", StartupGrace: 5 * time.Minute, StaleAfter: 15 * time.Minute, MaxDeletes: "10%"},
+		Policy:    Policy{Observe: "*/5 * * * *", StartupGrace: 5 * time.Minute, ProgressDeadline: 10 * time.Minute, StaleAfter: 15 * time.Minute, MaxDeletes: "10%"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ParseFleet: -want +got:\n%s", diff)
@@ -118,6 +130,13 @@ func TestParseFleetFaults(t *testing.T) {
 	target := func(rest string) string { return sourceHead + "  targets:\n  - {name: a, " + rest + "}\n" }
 	agent := func(rest string) string { return fleetHead + "  agents:\n  - {name: a, clusters: {}, " + rest + "}\n" }
 	exception := func(rest string) string { return fleetHead + "  exceptions:\n  - {clusters: {}, " + rest + "}\n" }
+	exclude := func(rule string) string { return fleetHead + "  daemonSets: {exclude: [\n  " + rule + "]}\n" }
+	excludeFault := func(i int, name string) string {
+		return fmt.Sprintf("f.yaml:6: spec.daemonSets.exclude[0].names[%d]: Invalid value: %q: must be namespace/name of DaemonSets, either of them may be a pattern such as kube-*\n", i, name)
+	}
+	leastFault := func(text string) string {
+		return fmt.Sprintf("f.yaml:6: spec.agents[0].min: Invalid value: %q: must be a number of nodes or a percentage of them, more than 0 and at most 100%%, such as 3 or 99.5%%", text)
+	}
 	policy := func(rest string) string { return fleetHead + "  policy: {" + rest + "}\n" }
 	url := func(u string) string { return fleetHead + "  source: {url: '" + u + "'}\n" }
 	const login = "f.yaml:5: spec.source.url: Invalid value: must not hold a credential: name a file that holds it in auth.tokenFile or auth.passwordFile"
@@ -141,7 +160,7 @@ func TestParseFleetFaults(t *testing.T) {
 		"UnknownField":   {"a slip is told", fleetHead + "  targts: []\n", `f.yaml:5: spec.targts: Forbidden: unknown field, did you mean "targets"?`},
 		"UnknownCase":    {"names are case sensitive", fleetHead + "  appliedby: []\n", `f.yaml:5: spec.appliedby: Forbidden: unknown field, did you mean "appliedBy"?`},
 		"UnknownFar":     {"nothing is near", fleetHead + "  clusters: {selector: x}\n", `f.yaml:5: spec.clusters.selector: Forbidden: unknown field, known are directory`},
-		"UnknownControl": {"names are shown escaped", fleetHead + `  "a\e[31m": 1` + "\n", `f.yaml:5: spec."a\x1b[31m": Forbidden: unknown field, known are agents, appliedBy, clusters, components, exceptions, policy, source, taints, targets`},
+		"UnknownControl": {"names are shown escaped", fleetHead + `  "a\e[31m": 1` + "\n", `f.yaml:5: spec."a\x1b[31m": Forbidden: unknown field, known are agents, appliedBy, clusters, components, daemonSets, exceptions, policy, source, taints, targets`},
 		"DuplicateKey":   {"which one would count?", sourceHead + "  targets: []\n  targets: []\n", "f.yaml:8: spec.targets: Forbidden: duplicate key, first on line 7"},
 		"MergeKey":       {"no part of the schema", fleetHead + "  <<: {policy: {}}\n", "f.yaml:5: spec.<<: Forbidden: merge keys are not accepted here: write the fields out"},
 		"Alias":          {"bombs are made of them", fleetHead + "  appliedBy: &a [x]\n  taints: {startup: *a}\n", "f.yaml:5: spec.appliedBy: Invalid value: anchors and aliases are not accepted here: write the value out\nf.yaml:6: spec.taints.startup: Invalid value: anchors and aliases are not accepted here: write the value out"},
@@ -199,11 +218,27 @@ func TestParseFleetFaults(t *testing.T) {
 		"AgentNothing":  {"what must be covered?", agent("min: 1"), "f.yaml:6: spec.agents[0].match: Required value: the labels or names of DaemonSets"},
 		"AgentBoth":     {"which one would count?", agent("match: {names: [a/b], matchLabels: {x: y}}"), "f.yaml:6: spec.agents[0].match: Forbidden: either names or labels"},
 		"AgentNames":    {"a namespace is needed", agent("names: [falco]"), `f.yaml:6: spec.agents[0].names[0]: Invalid value: "falco": must be namespace/name of a DaemonSet`},
-		"AgentMin":      {"no number", agent("names: [a/b], min: most"), `f.yaml:6: spec.agents[0].min: Invalid value: "most": must be a number or a percentage, such as 3 or 10%`},
-		"AgentMin101":   {"more than all", agent("names: [a/b], min: 101%"), `f.yaml:6: spec.agents[0].min: Invalid value: "101%": must be at most 100%`},
+		"AgentMin":      {"no number", agent("names: [a/b], min: most"), leastFault("most")},
+		"AgentMin101":   {"more than all", agent("names: [a/b], min: 100.000001%"), leastFault("100.000001%")},
+		"AgentMin0":     {"nothing is no target", agent("names: [a/b], min: 0"), leastFault("0")},
+		"AgentMin0%":    {"likewise", agent("names: [a/b], min: 0.0%"), leastFault("0.0%")},
+		"AgentMinHalf":  {"there is no half a node", agent(`names: [a/b], min: "1.5"`), leastFault("1.5")},
+		"AgentMinFine":  {"finer than anybody means it", agent("names: [a/b], min: 1.1234567%"), leastFault("1.1234567%")},
+		"AgentMinFloat": {"a number that YAML may write otherwise", agent("names: [a/b], min: 1.5"), "f.yaml:6: spec.agents[0].min: Invalid value: must be text, is a number: put it in quotes"},
+		"AgentCodes": {"codes and severities alike", agent("names: [a/b], severities: {NodeNotReady: fatal, node-gone: info}"),
+			`f.yaml:6: spec.agents[0].severities[NodeNotReady]: Unsupported value: "fatal": supported values: "error", "warning", "info"` + "\n" + `f.yaml:6: spec.agents[0].severities[node-gone]: Invalid value: "node-gone": must be a code such as NodeNotReady`},
 		"AgentSeverity": {"not one of the three", agent("names: [a/b], severity: fatal"), `f.yaml:6: spec.agents[0].severity: Unsupported value: "fatal": supported values: "error", "warning", "info"`},
 		"AgentGrace":    {"no unit", agent(`names: [a/b], startupGrace: "5"`), `f.yaml:6: spec.agents[0].startupGrace: Invalid value: "5": must be a duration such as 5m`},
 		"AgentNodes":    {"no key", agent("names: [a/b], nodes: {matchExpressions: [{key: '', operator: Exists}]}"), `f.yaml:6: spec.agents[0].nodes.matchExpressions[0].key: Invalid value: "": name part must be non-empty` + "\n" + `f.yaml:6: spec.agents[0].nodes.matchExpressions[0].key: Invalid value: "": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`},
+
+		"ExcludeElsewhere": {"where it belongs is told", fleetHead + "  exclude: [{names: [a/b]}]\n", "f.yaml:5: spec.exclude: Forbidden: unknown field, write daemonSets: {exclude: [{names: [NAMESPACE/NAME]}]}"},
+		"ExcludeNothing":   {"it would exclude everything", exclude("{}"), "f.yaml:6: spec.daemonSets.exclude[0]: Required value: the names or labels of DaemonSets"},
+		"ExcludeNoNames":   {"likewise", exclude("{names: [], matchLabels: {}}"), "f.yaml:6: spec.daemonSets.exclude[0]: Required value: the names or labels of DaemonSets"},
+		"ExcludeBoth":      {"which one would count?", exclude("{names: [a/b], matchLabels: {x: y}}"), "f.yaml:6: spec.daemonSets.exclude[0]: Forbidden: either names or labels"},
+		"ExcludeNames": {"each is told", exclude("{names: [falco, a/b, a/B, '[/x', a/, '*/*/*', 'kube-*/[a-']}"),
+			excludeFault(0, "falco") + excludeFault(2, "a/B") + excludeFault(3, "[/x") + excludeFault(4, "a/") + excludeFault(5, "*/*/*") + strings.TrimSuffix(excludeFault(6, "kube-*/[a-"), "\n")},
+		"ExcludeLabels":    {"no operator", exclude("{matchExpressions: [{key: a, operator: Is}]}"), `f.yaml:6: spec.daemonSets.exclude[0].matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator`},
+		"ProgressDeadline": {"never", policy("progressDeadline: 0s"), `f.yaml:5: spec.policy.progressDeadline: Invalid value: "0s": must be more than 0`},
 
 		"ExceptionNothing": {"it would excuse everything", exception("reason: r, owner: o, until: 2026-12-31"), "f.yaml:6: spec.exceptions[0]: Required value: one of agent and code: what is accepted"},
 		"ExceptionAgent":   {"a slip is told", fleetHead + "  agents: [{name: falco, clusters: {}, names: [a/b]}]\n  exceptions:\n  - {agent: falko, clusters: {}, reason: r, owner: o, until: 2026-12-31}\n", `f.yaml:7: spec.exceptions[0].agent: Not found: "falko": no agent in spec.agents has this name, did you mean "falco"?`},
@@ -332,10 +367,10 @@ func TestParseCluster(t *testing.T) {
 		},
 		"Policy": {
 			"key by key, lists whole, an empty list is one",
-			clusterHead + "  recorded: a\n  policy: {may: [], windows: [{allow: '@hourly', for: 1m}], staleAfter: 1h}\n",
+			clusterHead + "  recorded: a\n  policy: {may: [], windows: [{allow: '@hourly', for: 1m}], staleAfter: 1h, progressDeadline: 30m}\n",
 			Cluster{Name: "c", File: "c.yaml", Recorded: []string{"a"}, Policy: Policy{
 				May: []string{}, Observe: defaults.Observe, Windows: []Window{{Allow: "@hourly", For: time.Minute, TimeZone: "UTC"}},
-				StartupGrace: 5 * time.Minute, StaleAfter: time.Hour, MaxDeletes: "10%",
+				StartupGrace: 5 * time.Minute, ProgressDeadline: 30 * time.Minute, StaleAfter: time.Hour, MaxDeletes: "10%",
 			}},
 		},
 	}
@@ -394,8 +429,6 @@ func TestUnimplemented(t *testing.T) {
 		Policy: Policy{May: []string{"roll", "prune"}, Windows: []Window{{}}},
 	}
 	want := []string{
-		"spec.agents: accepted, but this version does not check that they are covered",
-		"spec.exceptions: accepted, but this version excuses nothing",
 		"spec.policy.windows: accepted, but this version changes nothing, inside a window or outside",
 		"spec.policy.may: accepted, but this version only reports: it will not roll, prune",
 	}
@@ -415,7 +448,9 @@ func FuzzParseFleet(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(full))
-	for _, seed := range []string{"", "---", "a: &a [*a]", sourceHead, sourceHead + "---\n---\n", fleetHead + "  ? [a]: b\n", fleetHead + "  targets: [{clusters: {matchExpressions: [{}]}}]\n", "\xff\xfe", "- - - -", "{", "!!binary x: y", "? : ? : x"} {
+	for _, seed := range []string{"", "---", "a: &a [*a]", sourceHead, sourceHead + "---\n---\n", fleetHead + "  ? [a]: b\n", fleetHead + "  targets: [{clusters: {matchExpressions: [{}]}}]\n",
+		fleetHead + "  daemonSets: {exclude: [{names: ['[/*', a/b]}, {matchLabels: {a: b}}]}\n", fleetHead + "  agents: [{name: a, clusters: {}, names: [a/b], min: 0.000001%, severities: {A: info}}]\n",
+		"\xff\xfe", "- - - -", "{", "!!binary x: y", "? : ? : x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
@@ -439,6 +474,16 @@ func FuzzParseFleet(f *testing.F) {
 				t.Errorf("overlay %q", target.Overlay)
 			}
 			target.Clusters.Matches("a", nil)
+		}
+		for _, a := range fleet.Agents {
+			if _, _, ok := parseMin(a.Min); !ok || a.Reached(0, 1) || len(a.Names) == 0 && a.daemonSets == nil {
+				t.Errorf("an agent that is not whole: %+v", a)
+			}
+		}
+		for _, e := range fleet.Exclude {
+			if (len(e.Names) == 0) == (e.labels == nil) {
+				t.Errorf("a rule of neither names nor labels, or of both: %+v", e)
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -58,13 +59,40 @@ func worn(key string, set map[string]string) string {
 	return "label " + key + "=" + value
 }
 
-// selector returns the compiled selector, nil for any labels. A selection that
-// was not parsed has none compiled.
-func (s Selection) selector() labels.Selector {
-	if s.compiled != nil || s.Selector == nil {
-		return s.compiled
+// selector returns the compiled selector, nil for any labels.
+func (s Selection) selector() labels.Selector { return selectorOf(s.compiled, s.Selector) }
+
+// Excludes tells whether a DaemonSet is one of those that are not judged.
+func (e Exclude) Excludes(namespace, name string, set map[string]string) bool {
+	matches := func(pattern string) bool {
+		ns, ds, _ := strings.Cut(pattern, "/")
+		return matchesPattern(ns, namespace) && matchesPattern(ds, name)
 	}
-	return compile(s.Selector)
+	if slices.ContainsFunc(e.Names, matches) {
+		return true
+	}
+	s := selectorOf(e.labels, e.Match)
+	return s != nil && s.Matches(labels.Set(set))
+}
+
+// matchesPattern is false for a pattern that is not valid.
+func matchesPattern(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// Excluded tells whether the fleet excludes a DaemonSet from being judged.
+func (f *Fleet) Excluded(namespace, name string, set map[string]string) bool {
+	return slices.ContainsFunc(f.Exclude, func(e Exclude) bool { return e.Excludes(namespace, name, set) })
+}
+
+// selectorOf returns the compiled selector, nil where none was written. What
+// was not parsed has none compiled.
+func selectorOf(compiled labels.Selector, s *metav1.LabelSelector) labels.Selector {
+	if compiled != nil || s == nil {
+		return compiled
+	}
+	return compile(s)
 }
 
 // compile makes a selector of a valid one; an invalid one picks nothing.

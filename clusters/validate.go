@@ -1,7 +1,9 @@
 package clusters
 
 import (
+	"maps"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -160,11 +162,13 @@ func (d *document) agents(at *field.Path, ws []wireAgent, grace time.Duration) [
 			Name:         d.unique(at.Child("name"), w.Name, seen),
 			Clusters:     d.clusters(at.Child("clusters"), w.Clusters),
 			Nodes:        d.selector(at.Child("nodes"), w.Nodes),
-			Min:          d.amount(at.Child("min"), w.Min, "100%"),
-			Severity:     d.oneOf(at.Child("severity"), w.Severity, "error", "warning", "info"),
+			Min:          d.min(at.Child("min"), w.Min),
+			Severity:     d.oneOf(at.Child("severity"), w.Severity, severities...),
+			Severities:   d.severities(at.Child("severities"), w.Severities),
 			StartupGrace: d.duration(at.Child("startupGrace"), w.StartupGrace, grace),
 		}
 		a.Names, a.Match = d.daemonSets(at, &w)
+		a.daemonSets, a.nodes = selectorOf(nil, a.Match), selectorOf(nil, a.Nodes)
 		all = append(all, a)
 	}
 	return all
@@ -177,9 +181,9 @@ func (d *document) daemonSets(at *field.Path, w *wireAgent) ([]string, *metav1.L
 	if match == nil {
 		match = &wireSelection{}
 	}
-	names, path := match.Names, at.Child("match", "names")
+	names, namesAt := match.Names, at.Child("match", "names")
 	if names == nil {
-		names, path = w.Names, at.Child("names")
+		names, namesAt = w.Names, at.Child("names")
 	}
 	labelled := len(match.MatchLabels)+len(match.MatchExpressions) > 0
 	switch {
@@ -193,7 +197,7 @@ func (d *document) daemonSets(at *field.Path, w *wireAgent) ([]string, *metav1.L
 	for i, name := range names {
 		ns, ds, ok := strings.Cut(name, "/")
 		if !ok || len(validation.IsDNS1123Label(ns))+len(validation.IsDNS1123Subdomain(ds)) > 0 {
-			d.add(field.Invalid(path.Index(i), name, "must be namespace/name of a DaemonSet"))
+			d.add(field.Invalid(namesAt.Index(i), name, "must be namespace/name of a DaemonSet"))
 		}
 	}
 	if !labelled {
@@ -202,7 +206,66 @@ func (d *document) daemonSets(at *field.Path, w *wireAgent) ([]string, *metav1.L
 	return names, d.selector(at.Child("match"), &match.LabelSelector)
 }
 
+// severities are those of a finding, the default of an agent's gap first.
+var severities = []string{"error", "warning", "info"}
+
+func (d *document) severities(at *field.Path, byCode map[string]string) map[string]string {
+	for _, c := range slices.Sorted(maps.Keys(byCode)) {
+		severity := byCode[c]
+		d.code(at.Key(shown(c)), c)
+		d.oneOf(at.Key(shown(c)), &severity, severities...)
+	}
+	return byCode
+}
+
+// exclude reads which DaemonSets are not judged: each rule by names or by
+// labels.
+func (d *document) exclude(at *field.Path, ws []wireSelection) []Exclude {
+	var all []Exclude
+	for i, w := range ws {
+		at := at.Index(i)
+		labelled := len(w.MatchLabels)+len(w.MatchExpressions) > 0
+		switch {
+		case len(w.Names) > 0 && labelled:
+			d.add(field.Forbidden(at, "either names or labels"))
+		case len(w.Names) == 0 && !labelled:
+			d.add(field.Required(at, "the names or labels of DaemonSets"))
+		}
+		for k, name := range w.Names {
+			if !validPattern(name) {
+				d.add(field.Invalid(at.Child("names").Index(k), name, "must be namespace/name of DaemonSets, either of them may be a pattern such as kube-*"))
+			}
+		}
+		e := Exclude{Names: w.Names}
+		if labelled {
+			e.Match = d.selector(at, &w.LabelSelector)
+			e.labels = compile(e.Match)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// validPattern refuses what would match nothing.
+func validPattern(pattern string) bool {
+	ns, name, ok := strings.Cut(pattern, "/")
+	for _, part := range []string{ns, name} {
+		_, err := path.Match(part, "")
+		ok = ok && err == nil && part != "" && !strings.Contains(part, "/")
+		if !strings.ContainsAny(part, `*?[\`) {
+			ok = ok && len(validation.IsDNS1123Subdomain(part)) == 0
+		}
+	}
+	return ok
+}
+
 var code = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+func (d *document) code(at *field.Path, text string) {
+	if !code.MatchString(text) {
+		d.add(field.Invalid(at, text, "must be a code such as NodeNotReady"))
+	}
+}
 
 func (d *document) exceptions(at *field.Path, ws []wireException, agents []wireAgent) []Exception {
 	var all []Exception
@@ -211,8 +274,8 @@ func (d *document) exceptions(at *field.Path, ws []wireException, agents []wireA
 		if w.Agent == "" && w.Code == "" {
 			d.add(field.Required(at, "one of agent and code: what is accepted"))
 		}
-		if w.Code != "" && !code.MatchString(w.Code) {
-			d.add(field.Invalid(at.Child("code"), w.Code, "must be a code such as NodeNotReady"))
+		if w.Code != "" {
+			d.code(at.Child("code"), w.Code)
 		}
 		d.agent(at.Child("agent"), w.Agent, agents)
 		all = append(all, Exception{
@@ -251,6 +314,7 @@ func (d *document) policy(at *field.Path, w *wirePolicy, defaults Policy) Policy
 	p := defaults
 	p.Observe = d.cron(at.Child("observe"), or(w.Observe, p.Observe), nil, "UTC")
 	p.StartupGrace = d.duration(at.Child("startupGrace"), w.StartupGrace, p.StartupGrace)
+	p.ProgressDeadline = d.duration(at.Child("progressDeadline"), w.ProgressDeadline, p.ProgressDeadline)
 	p.StaleAfter = d.duration(at.Child("staleAfter"), w.StaleAfter, p.StaleAfter)
 	p.MaxDeletes = d.amount(at.Child("maxDeletes"), w.MaxDeletes, p.MaxDeletes)
 	if w.May != nil {

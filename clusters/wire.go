@@ -26,6 +26,7 @@ type (
 		Components []wireComponent `json:"components"`
 		Agents     []wireAgent     `json:"agents"`
 		Exceptions []wireException `json:"exceptions"`
+		DaemonSets wireDaemonSets  `json:"daemonSets"`
 		Taints     wireTaints      `json:"taints"`
 		AppliedBy  []string        `json:"appliedBy"`
 		Policy     wirePolicy      `json:"policy"`
@@ -82,6 +83,7 @@ type (
 		Nodes        *metav1.LabelSelector `json:"nodes"`
 		Min          *amount               `json:"min"`
 		Severity     *string               `json:"severity"`
+		Severities   map[string]string     `json:"severities"`
 		StartupGrace *string               `json:"startupGrace"`
 	}
 
@@ -95,6 +97,18 @@ type (
 		Until    day            `json:"until"`
 	}
 
+	wireExcuse struct {
+		Reason string `json:"reason"`
+		Owner  string `json:"owner"`
+		Until  day    `json:"until"`
+		Agent  string `json:"agent"`
+		Code   string `json:"code"`
+	}
+
+	wireDaemonSets struct {
+		Exclude []wireSelection `json:"exclude"`
+	}
+
 	wireNodes struct {
 		Names []string `json:"names"`
 	}
@@ -106,12 +120,13 @@ type (
 	}
 
 	wirePolicy struct {
-		May          []string     `json:"may"`
-		Observe      *string      `json:"observe"`
-		Windows      []wireWindow `json:"windows"`
-		StartupGrace *string      `json:"startupGrace"`
-		StaleAfter   *string      `json:"staleAfter"`
-		MaxDeletes   *amount      `json:"maxDeletes"`
+		May              []string     `json:"may"`
+		Observe          *string      `json:"observe"`
+		Windows          []wireWindow `json:"windows"`
+		StartupGrace     *string      `json:"startupGrace"`
+		ProgressDeadline *string      `json:"progressDeadline"`
+		StaleAfter       *string      `json:"staleAfter"`
+		MaxDeletes       *amount      `json:"maxDeletes"`
 	}
 
 	wireWindow struct {

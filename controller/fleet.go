@@ -75,10 +75,16 @@ func renderFinding(cluster, overlay string, err error) report.Finding {
 	return report.NewFinding(cluster, code, err.Error(), coverage.Cause{Kind: "render", Key: fmt.Sprintf("%s %s %s", overlay, file, code)})
 }
 
-// Declared are the findings of a fleet's own declaration: targets that match no
-// cluster. Where none matches any, Git reaches nothing, which is an error.
+// Declared are the findings of a fleet's own declaration: targets and agents
+// that match no cluster. Where no target matches any, Git reaches nothing, which
+// is an error.
 func Declared(f clusters.Fleet, cs []clusters.Cluster) []report.Finding {
 	var out []report.Finding
+	for _, a := range f.Agents {
+		if !slices.ContainsFunc(cs, func(c clusters.Cluster) bool { return a.Clusters.Matches(c.Name, c.Labels) }) {
+			out = append(out, report.NewFinding("", "AgentUnmatched", fmt.Sprintf("agent %q matches none of %d clusters", a.Name, len(cs)), coverage.Cause{Kind: "fleet", Key: "agent " + a.Name}))
+		}
+	}
 	unmatched := render.UnmatchedTargets(f, cs)
 	for _, t := range unmatched {
 		n := report.NewFinding("", "TargetUnmatched", fmt.Sprintf("target %q matches none of %d clusters", t, len(cs)), coverage.Cause{Kind: "fleet", Key: "target " + t})

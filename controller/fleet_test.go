@@ -219,7 +219,7 @@ func TestRenderFindings(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			found := controller.Reconcile(t.Context(), line(&observer{}, renderer{err: tc.err}), commit, named("a"), 0, quiet{})
-			r := report.New("", time.Time{}, commit.Revision, "attention", found, nil)
+			r := report.New(report.Scope{Revision: commit.Revision, NodesListed: "attention"}, found, nil)
 			at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.Code == tc.code })
 			if at < 0 || r.Findings[at].Cause != (coverage.Cause{Kind: "render", Key: tc.key}) || r.Findings[at].Cluster != "a" {
 				t.Errorf("%s: %+v", tc.reason, r.Findings)
@@ -236,7 +236,7 @@ func TestRenderFindings(t *testing.T) {
 func TestUnmatchedIsNoFailure(t *testing.T) {
 	err := &render.Error{Code: render.ClusterUnmatched, Err: render.ErrUnmatched}
 	found := controller.Reconcile(t.Context(), line(&observer{}, renderer{err: err}), commit, named("a"), 0, quiet{})
-	r := report.New("", time.Time{}, commit.Revision, "attention", found, nil)
+	r := report.New(report.Scope{Revision: commit.Revision, NodesListed: "attention"}, found, nil)
 	told := slices.ContainsFunc(r.Findings, func(f report.Finding) bool { return f.Code == "ClusterUnmatched" && f.Severity == report.Warning })
 	if !r.Complete || !told || found[0].Sync.Error != "" {
 		t.Errorf("complete %t, findings %+v", r.Complete, r.Findings)
@@ -251,7 +251,7 @@ func TestRenderWarningsByCause(t *testing.T) {
 	}
 	found := controller.Reconcile(t.Context(), line(&observer{}, renderer{warnings: warnings}), commit, named("a"), 0, quiet{})
 	got := map[string]string{}
-	for _, f := range report.New("", time.Time{}, commit.Revision, "attention", found, nil).Findings {
+	for _, f := range report.New(report.Scope{Revision: commit.Revision, NodesListed: "attention"}, found, nil).Findings {
 		if f.Cause.Kind == "render" {
 			got[f.Cause.Key] += f.Message
 		}

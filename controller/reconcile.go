@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,12 +50,13 @@ func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Clust
 
 	desired, err := l.render(ctx, a, c)
 	j.Overlay, j.Components, j.RenderErr = desired.Overlay, desired.Components, failure(err)
-	j.Desired = l.wanted(desired.DaemonSets)
+	j.Desired, j.Exceptions = l.wanted(desired.DaemonSets), l.exceptions(c)
 	j.Findings = renderFindings(c, desired, err)
 
 	j.Live, j.ObserveErr = l.observe(ctx, c)
 	if j.ObserveErr == nil {
-		j.Coverage = coverage.Compute(&j.Live, subjects(j.Desired, j.Live.DaemonSets), l.options(c))
+		j.Excluded = l.excluded(desired.DaemonSets, j.Live.DaemonSets)
+		j.Coverage = coverage.Compute(&j.Live, l.subjects(j.Desired, j.Live.DaemonSets), l.options(a, c, j.Exceptions))
 		j.Drift = drift.Compare(j.Desired, j.Live.DaemonSets)
 	}
 	return report.NewCluster(j, l.Keep)
@@ -85,28 +87,70 @@ func (l Line) observe(ctx context.Context, c clusters.Cluster) (clusters.Live, e
 	return l.Observer.Observe(ctx, c, l.Want)
 }
 
-func (l Line) options(c clusters.Cluster) coverage.Options {
-	return coverage.Options{Grace: c.Policy.StartupGrace, Taints: l.Fleet.Taints}
+// options are what the fleet says about the verdicts of one cluster.
+func (l Line) options(a source.Artifact, c clusters.Cluster, exceptions []int) coverage.Options {
+	o := coverage.Options{
+		Grace: c.Policy.StartupGrace, ProgressDeadline: c.Policy.ProgressDeadline, Taints: l.Fleet.Taints,
+		Partial: !l.Want.All(), Commit: a.Revision.Commit,
+	}
+	for _, agent := range l.Fleet.Agents {
+		if agent.Clusters.Matches(c.Name, c.Labels) {
+			o.Agents = append(o.Agents, agent)
+		}
+	}
+	for _, i := range exceptions {
+		o.Exceptions = append(o.Exceptions, l.Fleet.Exceptions[i])
+	}
+	return o
 }
 
+// exceptions are those of the fleet that are for a cluster, by their index.
+func (l Line) exceptions(c clusters.Cluster) []int {
+	var out []int
+	for i, e := range l.Fleet.Exceptions {
+		if e.Applies(c.Name, c.Labels) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// wanted are the DaemonSets that are asked for and not excluded.
 func (l Line) wanted(all []appsv1.DaemonSet) []appsv1.DaemonSet {
 	var out []appsv1.DaemonSet
 	for i := range all {
-		if l.Want.Matches(&all[i]) {
-			out = append(out, all[i])
+		if ds := &all[i]; l.Want.Matches(ds) && !l.Fleet.Excluded(ds.Namespace, ds.Name, ds.Labels) {
+			out = append(out, *ds)
+		}
+	}
+	return out
+}
+
+// excluded names what the fleet file leaves out, so that a report can say so.
+func (l Line) excluded(desired, live []appsv1.DaemonSet) []string {
+	var out []string
+	for _, all := range [][]appsv1.DaemonSet{desired, live} {
+		for i := range all {
+			ds := &all[i]
+			name := ds.Namespace + "/" + ds.Name
+			if l.Want.Matches(ds) && l.Fleet.Excluded(ds.Namespace, ds.Name, ds.Labels) && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
 		}
 	}
 	return out
 }
 
 // subjects pairs what Git wants with what lives, by namespace and name.
-func subjects(desired, live []appsv1.DaemonSet) []coverage.Subject {
+func (l Line) subjects(desired, live []appsv1.DaemonSet) []coverage.Subject {
 	type key struct{ namespace, name string }
 	at := make(map[key]int, len(live))
 	var out []coverage.Subject
 	for i := range live {
-		at[key{live[i].Namespace, live[i].Name}] = len(out)
-		out = append(out, coverage.Subject{Live: &live[i]})
+		if ds := &live[i]; !l.Fleet.Excluded(ds.Namespace, ds.Name, ds.Labels) {
+			at[key{ds.Namespace, ds.Name}] = len(out)
+			out = append(out, coverage.Subject{Live: ds})
+		}
 	}
 	for i := range desired {
 		if j, ok := at[key{desired[i].Namespace, desired[i].Name}]; ok {

@@ -100,7 +100,7 @@ func pass(t *testing.T, a *txtar.Archive) report.Report {
 	for i := range found {
 		found[i].Observation.Error = strings.ReplaceAll(found[i].Observation.Error, dir, "DIR")
 	}
-	return report.New(fleet.Name, time.Time{}, artifact.Revision, "all", found, controller.Declared(fleet, cs))
+	return report.New(report.Scope{Fleet: fleet, Revision: artifact.Revision, NodesListed: "all"}, found, controller.Declared(fleet, cs))
 }
 
 func maybe(b *bool) string {

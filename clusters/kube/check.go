@@ -22,17 +22,18 @@ type Access struct {
 	Permissions []Permission `json:"permissions,omitempty"`
 }
 
-// Permission is whether one verb on one resource is allowed, in all
-// namespaces.
+// Permission is whether one verb on one resource is allowed, in one namespace
+// or in all.
 type Permission struct {
-	Verb     string `json:"verb"`
-	Group    string `json:"group,omitempty"`
-	Resource string `json:"resource"`
-	Name     string `json:"name,omitempty"` // of the one object, empty for all
-	Required bool   `json:"required"`       // without it nothing can be reported
-	Allowed  bool   `json:"allowed"`
-	Reason   string `json:"reason,omitempty"` // of the authorizer, often empty
-	Remedy   string `json:"remedy,omitempty"` // a kubectl command that asks the same
+	Verb      string `json:"verb"`
+	Group     string `json:"group,omitempty"`
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"` // empty for all
+	Name      string `json:"name,omitempty"`      // of the one object, empty for all
+	Required  bool   `json:"required"`            // without it nothing can be reported
+	Allowed   bool   `json:"allowed"`
+	Reason    string `json:"reason,omitempty"` // of the authorizer, often empty
+	Remedy    string `json:"remedy,omitempty"` // a kubectl command that asks the same
 }
 
 // Complete tells whether all that is required is allowed.
@@ -68,6 +69,7 @@ func (s *session) check(ctx context.Context) (Access, error) {
 		{listing("apps", "controllerrevisions", ""), false},
 		{listing("", "events", ""), false},
 		{kubeSystem(), false},
+		{lease(""), false},
 	} {
 		p, err := s.may(ctx, need.access)
 		if err != nil {
@@ -101,11 +103,11 @@ func (s *session) may(ctx context.Context, a access) (Permission, error) {
 		return Permission{}, err
 	}
 	remedy := "kubectl auth can-i " + a.canI()
-	if a.name == "" {
+	if a.name == "" && a.namespace == "" {
 		remedy += " --all-namespaces"
 	}
 	return Permission{
-		Verb: a.verb, Group: a.group, Resource: a.resource, Name: a.name,
+		Verb: a.verb, Group: a.group, Resource: a.resource, Namespace: a.namespace, Name: a.name,
 		Allowed: review.Status.Allowed, Reason: review.Status.Reason, Remedy: remedy + s.kubectl,
 	}, nil
 }

@@ -20,7 +20,8 @@ import (
 	"rollcall.dev/rollcall/clusters"
 )
 
-// What is read of a cluster. Revisions, events and the namespace are optional.
+// What is read of a cluster. Revisions, events, the namespace and leases are
+// optional.
 func listing(group, resource, namespace string) access {
 	return access{verb: "list", group: group, resource: resource, namespace: namespace}
 }
@@ -44,6 +45,7 @@ func (s *session) read(ctx context.Context, w clusters.Want) (clusters.Live, err
 		},
 		func() (err error) { l.Pods, err = s.pods(ctx, namespacesOf(l.DaemonSets)); return err },
 		func() (err error) { l.Nodes, err = s.nodes(ctx); return err },
+		func() error { return s.leases(ctx, l.Nodes, blanks) },
 		func() (err error) { l.Events, err = s.events(ctx, namespacesOf(l.DaemonSets), blanks); return err },
 	} {
 		if err := step(); err != nil {
@@ -84,7 +86,7 @@ func (s *session) daemonSets(ctx context.Context, w clusters.Want) ([]appsv1.Dae
 }
 
 func (s *session) revisions(ctx context.Context, namespaces []string, b *blanks) ([]clusters.Revision, error) {
-	return perNamespace(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Revision, error) {
+	return each(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Revision, error) {
 		out, err := pages(ctx, s, listing("apps", "controllerrevisions", ns), query{}, keepRevisions)
 		return out, b.unless(err)
 	})
@@ -107,7 +109,7 @@ func keepRevisions(out []clusters.Revision, list *appsv1.ControllerRevisionList)
 }
 
 func (s *session) pods(ctx context.Context, namespaces []string) ([]clusters.Pod, error) {
-	return perNamespace(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Pod, error) {
+	return each(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Pod, error) {
 		var shared clusters.Shared
 		return pages(ctx, s, listing("", "pods", ns), query{}, func(out []clusters.Pod, list *corev1.PodList) ([]clusters.Pod, error) {
 			for i := range list.Items {
@@ -130,7 +132,7 @@ func (s *session) nodes(ctx context.Context) ([]clusters.Node, error) {
 // events reads those that explain a DaemonSet and its pods: all about
 // DaemonSets, warnings about pods, and which pods were given a node.
 func (s *session) events(ctx context.Context, namespaces []string, b *blanks) ([]clusters.Event, error) {
-	return perNamespace(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Event, error) {
+	return each(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Event, error) {
 		var all []clusters.Event
 		for _, q := range []query{
 			{fields: "involvedObject.kind=DaemonSet"},
@@ -160,22 +162,23 @@ func namespacesOf(dss []appsv1.DaemonSet) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// perNamespace calls f for a few namespaces at a time. What is returned is in
-// their order, and so is the error where several have one: after a failure only
-// those that were not begun are passed over, so one fault is always told alike.
-func perNamespace[T any](ctx context.Context, namespaces []string, f func(context.Context, string) ([]T, error)) ([]T, error) {
-	parts, errs := make([][]T, len(namespaces)), make([]error, len(namespaces))
+// each calls f for a few names at a time, of namespaces or nodes. What is
+// returned is in their order, and so is the error where several have one: after
+// a failure only those that were not begun are passed over, so one fault is
+// always told alike.
+func each[T any](ctx context.Context, names []string, f func(context.Context, string) ([]T, error)) ([]T, error) {
+	parts, errs := make([][]T, len(names)), make([]error, len(names))
 	slots := make(chan struct{}, 4)
 	var failed atomic.Bool
 	var wg sync.WaitGroup
-	for i, ns := range namespaces {
+	for i, name := range names {
 		slots <- struct{}{}
 		if failed.Load() {
 			break
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if parts[i], errs[i] = f(ctx, ns); errs[i] != nil {
+			if parts[i], errs[i] = f(ctx, name); errs[i] != nil {
 				failed.Store(true)
 			}
 		})
@@ -215,6 +218,7 @@ func (b *blanks) unless(err error) error {
 	text := strings.TrimPrefix(step.err.Error(), a.resource+" is forbidden: ")
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s %q is forbidden: ", a.resource, a.name))
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s is forbidden: ", a.resource, a.group))
+	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s %q is forbidden: ", a.resource, a.group, a.name))
 	b.reasons[a.resource] = append(b.reasons[a.resource], word+": "+text)
 	return nil
 }

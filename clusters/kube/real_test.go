@@ -72,6 +72,7 @@ func TestRealServer(t *testing.T) {
 	cp.Apply(t, namespace("monitoring")+namespace("logging")+daemonSet("monitoring", "exporter", "")+daemonSet("logging", "shipper", ""))
 	cp.Apply(t, pod("monitoring", "exporter-1")+pod("default", "unrelated"))
 	t.Run("Want", func(t *testing.T) { testWant(t, cp) })
+	t.Run("Leases", func(t *testing.T) { testLeases(t, cp) })
 	t.Run("Pages", func(t *testing.T) { testPages(t, cp) })
 	t.Run("Forbidden", func(t *testing.T) { testForbidden(t, cp) })
 	t.Run("Check", func(t *testing.T) { testCheck(t, cp) })
@@ -250,6 +251,7 @@ func testCheck(t *testing.T, cp *kubetest.ControlPlane) {
 			{Verb: "list", Group: "apps", Resource: "controllerrevisions", Remedy: "kubectl auth can-i list controllerrevisions.apps --all-namespaces" + flags},
 			{Verb: "list", Resource: "events", Remedy: "kubectl auth can-i list events --all-namespaces" + flags},
 			{Verb: "get", Resource: "namespaces", Name: "kube-system", Remedy: "kubectl auth can-i get namespaces/kube-system" + flags},
+			{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease", Remedy: "kubectl auth can-i get leases.coordination.k8s.io -n kube-node-lease" + flags},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(kube.Permission{}, "Reason")); diff != "" {
@@ -416,6 +418,15 @@ func checkNodes(t *testing.T, nodes []clusters.Node) {
 	want := map[string][]corev1.Taint{"node-0": nil, "node-1": {{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}}
 	if diff := cmp.Diff(want, taints); diff != "" {
 		t.Errorf("nodes and taints (-want +got):\n%s", diff)
+	}
+	for i := range nodes {
+		if n := &nodes[i]; n.Name == "node-1" {
+			tainter, tainted := n.TaintWriter()
+			labeller, labelled := n.LabelWriter("pool")
+			if !tainted || !labelled || tainter.Manager != "kubetest" || labeller.Manager != "kubetest" || time.Since(tainter.NotAfter) > 5*time.Minute {
+				t.Errorf("got taints by %+v and label by %+v, want kubetest", tainter, labeller)
+			}
+		}
 	}
 }
 

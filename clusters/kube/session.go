@@ -102,7 +102,7 @@ const maxRetries = 3
 // get reads one object.
 func get[T runtime.Object](ctx context.Context, s *session, a access) (T, error) {
 	s.at(a.String())
-	return decode[T](s, a, s.groups[a.group].Get().Resource(a.resource).Name(a.name).MaxRetries(maxRetries).Do(quiet(ctx)))
+	return decode[T](s, a, s.groups[a.group].Get().NamespaceIfScoped(a.namespace, a.namespace != "").Resource(a.resource).Name(a.name).MaxRetries(maxRetries).Do(quiet(ctx)))
 }
 
 // query narrows a list.

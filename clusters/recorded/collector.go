@@ -4,11 +4,14 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -25,6 +28,8 @@ var resources = map[typeOf]string{
 	{"v1", "Event"}:                   "events",
 	{"apps/v1", "DaemonSet"}:          "daemonsets",
 	{"apps/v1", "ControllerRevision"}: "controllerrevisions",
+
+	{"coordination.k8s.io/v1", "Lease"}: "leases",
 }
 
 const recording = "Recording" // the kind of a header
@@ -41,7 +46,8 @@ type collector struct {
 	header   header
 	latest   time.Time // no time in a dump is later: what says so comes from a wrong clock
 	newest   time.Time
-	beats    []time.Time // each node's newest heartbeat, by the node's own clock
+	beats    map[string]time.Time // each node's newest heartbeat, by the node's own clock
+	leases   map[string]time.Time // when each node's Lease was renewed
 	identity string
 	from     string // the file that the identity is from
 
@@ -54,7 +60,7 @@ type collector struct {
 }
 
 func newCollector(want clusters.Want) *collector {
-	return &collector{want: want, known: map[string]bool{}, latest: time.Now().Add(time.Minute)}
+	return &collector{want: want, known: map[string]bool{}, beats: map[string]time.Time{}, leases: map[string]time.Time{}, latest: time.Now().Add(time.Minute)}
 }
 
 // header is the document that a recorder writes before what it recorded.
@@ -137,6 +143,8 @@ func (c *collector) take(resource string, data []byte) error {
 		return decode(data, c.event)
 	case "daemonsets":
 		return decode(data, c.daemonSet)
+	case "leases":
+		return decode(data, c.lease)
 	}
 	return decode(data, c.revision)
 }
@@ -165,16 +173,34 @@ func nameOf(data []byte) string {
 
 func (c *collector) node(n *corev1.Node) error {
 	c.sawMeta(n.ObjectMeta)
-	var beat time.Time
+	c.beat(n.Name, time.Time{})
 	for _, cond := range n.Status.Conditions {
 		c.saw(cond.LastTransitionTime.Time)
-		if t := cond.LastHeartbeatTime.Time; t.After(beat) && !t.After(c.latest) {
-			beat = t
-		}
+		c.beat(n.Name, cond.LastHeartbeatTime.Time)
 	}
-	c.beats = append(c.beats, beat)
 	c.nodes.put(n.Name, clusters.NodeOf(n))
 	return nil
+}
+
+// lease takes what a node's kubelet says of itself beside its conditions, and
+// more often. Other Leases say nothing of nodes.
+func (c *collector) lease(l *coordinationv1.Lease) error {
+	c.sawMeta(l.ObjectMeta)
+	if l.Namespace == corev1.NamespaceNodeLease && l.Spec.RenewTime != nil {
+		c.beat(l.Name, l.Spec.RenewTime.Time)
+		c.leases[l.Name] = l.Spec.RenewTime.UTC()
+	}
+	return nil
+}
+
+// beat notes when a node was heard of, also if that is not known.
+func (c *collector) beat(node string, at time.Time) {
+	if at.After(c.latest) {
+		at = time.Time{}
+	}
+	if before, ok := c.beats[node]; !ok || at.After(before) {
+		c.beats[node] = at
+	}
 }
 
 func (c *collector) pod(p *corev1.Pod) error {
@@ -263,8 +289,8 @@ const skew = 10 * time.Minute
 
 // heartbeat is the newest of the nodes' heartbeats. One node of several whose
 // clock runs far ahead does not count: by its time all others would be late.
-func heartbeat(beats []time.Time) time.Time {
-	sorted := slices.SortedFunc(slices.Values(beats), func(a, b time.Time) int { return b.Compare(a) })
+func heartbeat(beats iter.Seq[time.Time]) time.Time {
+	sorted := slices.SortedFunc(beats, func(a, b time.Time) int { return b.Compare(a) })
 	switch {
 	case len(sorted) == 0:
 		return time.Time{}
@@ -299,10 +325,13 @@ func (c *collector) live() (clusters.Live, error) {
 	}
 	l := clusters.Live{ObservedAt: c.header.ObservedAt.Time, Identity: c.identity, Version: c.header.Version, Nodes: c.nodes.list, Blanks: c.blanks()}
 	if l.ObservedAt.IsZero() {
-		c.saw(heartbeat(c.beats))
+		c.saw(heartbeat(maps.Values(c.beats)))
 		l.ObservedAt = c.newest
 	}
 	l.ObservedAt = l.ObservedAt.UTC()
+	for i := range l.Nodes {
+		l.Nodes[i].Lease = c.leases[l.Nodes[i].Name]
+	}
 	wanted, within := map[string]bool{}, map[string]bool{}
 	for i := range c.daemonSets.list {
 		if ds := &c.daemonSets.list[i]; c.want.Matches(ds) {

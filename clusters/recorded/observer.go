@@ -32,7 +32,7 @@ func (o Observer) Observe(ctx context.Context, cl clusters.Cluster, want cluster
 //
 // A dump without nodes, pods or DaemonSets is an error, never an empty
 // observation; without controllerrevisions, events or namespaces these are
-// blank. The observation is dated by the dump's Recording header, else by the
+// blank. Leases of kube-node-lease tell of a node what they can. The observation is dated by the dump's Recording header, else by the
 // newest time in the dump; it has no date where the dump has no time at all.
 func Read(ctx context.Context, stdin io.Reader, want clusters.Want, files ...string) (clusters.Live, error) {
 	all, err := expand(files)

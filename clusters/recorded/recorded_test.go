@@ -345,6 +345,8 @@ func TestReadNewest(t *testing.T) {
 		"LastState":      object("v1", "Pod", `,"status":{"containerStatuses":[{"lastState":{"terminated":{"finishedAt":`+newest+`}}}]}`),
 		"DaemonSet":      object("apps/v1", "DaemonSet", `,"status":{"conditions":[{"type":"x","lastTransitionTime":`+newest+`}]}`),
 		"Namespace":      `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x","creationTimestamp":` + newest + `}}`,
+		"Lease":          `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"x","namespace":"kube-node-lease"},"spec":{"renewTime":"2026-03-03T03:03:03.000000Z"}}`,
+		"OtherLease":     object("coordination.k8s.io/v1", "Lease", `,"metadata":{"name":"x","namespace":"a","creationTimestamp":`+newest+`},"spec":{"renewTime":"2026-04-04T04:04:04.000000Z"}`),
 		"EventLast":      object("v1", "Event", `,"lastTimestamp":`+newest),
 		"EventTime":      object("v1", "Event", `,"eventTime":"2026-03-03T03:03:03.000000Z"`),
 	}
@@ -358,6 +360,62 @@ func TestReadNewest(t *testing.T) {
 				t.Errorf("got %v, want %v", live.ObservedAt, want)
 			}
 		})
+	}
+}
+
+// Leases of kube-node-lease are their nodes', wherever they stand in the dumps;
+// without them nothing is blank.
+func TestReadLeases(t *testing.T) {
+	lease := func(namespace, name, renewed string) string {
+		return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"` + name + `","namespace":"` + namespace + `"},"spec":{"renewTime":` + renewed + `}}`
+	}
+	const time1, time2, future = `"2026-05-05T07:05:05.000000+02:00"`, `"2026-05-05T05:06:05.000000Z"`, `"2126-05-05T05:05:05.000000Z"`
+	at1, at2 := time.Date(2026, 5, 5, 5, 5, 5, 0, time.UTC), time.Date(2026, 5, 5, 5, 6, 5, 0, time.UTC)
+	const node1 = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","creationTimestamp":"2026-05-05T05:05:00Z"}}`
+	cases := map[string]struct {
+		reason         string
+		first, second  string
+		lease, written time.Time
+	}{
+		"After":       {"after the node", node1, lease("kube-node-lease", "n1", time1), at1, at1},
+		"Before":      {"before the node", lease("kube-node-lease", "n1", time1), node1, at1, at1},
+		"Later":       {"the later one counts, as of every object", node1 + lease("kube-node-lease", "n1", time2), lease("kube-node-lease", "n1", time1), at1, at2},
+		"OtherNode":   {"of a node that is no more", node1, lease("kube-node-lease", "n2", time2), time.Time{}, at2},
+		"OtherLease":  {"a namesake is no heartbeat", node1, lease("kube-system", "n1", time2), time.Time{}, at1.Add(-5 * time.Second)},
+		"NeverTaken":  {"nothing is known", node1, lease("kube-node-lease", "n1", "null"), time.Time{}, at1.Add(-5 * time.Second)},
+		"TypedList":   {"as a folder of kubectl has it", node1, `{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","items":[{"metadata":{"name":"n1","namespace":"kube-node-lease"},"spec":{"renewTime":` + time1 + `}}]}`, at1, at1},
+		"FutureFirst": {"a clock that is wrong dates nothing", lease("kube-node-lease", "n1", future), node1, time.Date(2126, 5, 5, 5, 5, 5, 0, time.UTC), at1.Add(-5 * time.Second)},
+		"None":        {"a dump need not have any", node1, "", time.Time{}, at1.Add(-5 * time.Second)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			live, err := read(t, clusters.Want{}, [2]string{"a", tc.first}, [2]string{"b", aPod + aDS + tc.second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := live.Nodes[0]; len(live.Nodes) != 1 || !n.Lease.Equal(tc.lease) || n.Lease.Location() != time.UTC {
+				t.Errorf("%s: got lease %v, want %v", tc.reason, n.Lease, tc.lease)
+			}
+			if !live.ObservedAt.Equal(tc.written) {
+				t.Errorf("%s: observed at %v, want %v", tc.reason, live.ObservedAt, tc.written)
+			}
+			if got := names(live)["blanks"]; strings.Contains(got, "leases") {
+				t.Errorf("%s: blanks: %s", tc.reason, got)
+			}
+		})
+	}
+}
+
+// A node's lease and its conditions are told by one clock: if it is wrong, it
+// is wrong in both.
+func TestReadLeaseAhead(t *testing.T) {
+	node := func(name, minute string) string {
+		return `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + name + `"},"status":{"conditions":[{"type":"Ready","lastHeartbeatTime":"2026-05-05T05:` + minute + `:00Z"}]}}` +
+			`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"` + name + `","namespace":"kube-node-lease"},"spec":{"renewTime":"2026-05-05T05:` + minute + `:30.000000Z"}}`
+	}
+	live, err := read(t, clusters.Want{}, [2]string{"a", aPod + aDS + node("n1", "01") + node("n2", "02") + node("n3", "40")})
+	if want := time.Date(2026, 5, 5, 5, 2, 30, 0, time.UTC); err != nil || !live.ObservedAt.Equal(want) {
+		t.Errorf("got %v, %v, want %v", live.ObservedAt, err, want)
 	}
 }
 
@@ -610,7 +668,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := heartbeat(tc.beats); !got.Equal(tc.want) {
+			if got := heartbeat(slices.Values(tc.beats)); !got.Equal(tc.want) {
 				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
 			}
 		})

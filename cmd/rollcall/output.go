@@ -23,7 +23,7 @@ type outputFlags struct {
 	nodes    string
 	failOn   string
 	baseline string
-	known    map[string]bool // finding IDs of the baseline
+	known    map[string]report.Severity // findings of the baseline, by ID
 }
 
 func (o *outputFlags) bind(cmd *cobra.Command) {
@@ -80,9 +80,9 @@ func (o *outputFlags) readBaseline() error {
 	if err := json.Unmarshal(data, &r); err != nil || r.Kind != "Report" {
 		return fmt.Errorf("reading the baseline %q: it is not a report of -o json", o.baseline)
 	}
-	o.known = map[string]bool{}
+	o.known = map[string]report.Severity{}
 	for _, f := range r.Findings {
-		o.known[f.ID] = true
+		o.known[f.ID] = f.Severity
 	}
 	return nil
 }
@@ -168,9 +168,19 @@ func (o *outputFlags) found(r report.Report) bool {
 	case "none":
 		return false
 	case "new":
-		return slices.ContainsFunc(r.Findings, func(f report.Finding) bool { return f.Severity != report.Info && !o.known[f.ID] })
+		return slices.ContainsFunc(r.Findings, o.isNew)
 	}
 	return r.Summary.Findings.AtLeast(report.Severity(o.failOn))
+}
+
+// isNew tells whether a finding is worse than it was in the baseline, which may
+// not have it at all.
+func (o *outputFlags) isNew(f report.Finding) bool {
+	was, known := o.known[f.ID]
+	if !known {
+		was = report.Info
+	}
+	return f.Severity.Above(was)
 }
 
 // writeJSON prints a value as the other outputs do: indented, one document.

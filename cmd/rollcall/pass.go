@@ -28,6 +28,7 @@ type pass struct {
 	clusters []clusters.Cluster
 	declared []report.Finding
 	failed   []report.Cluster // whose declaration is wrong
+	narrowed bool             // not all of the fleet's clusters are looked at
 	observer *observers
 	renderer *build.Renderer
 	last     source.Artifact
@@ -61,7 +62,8 @@ func (p *pass) once(ctx context.Context) (report.Report, error) {
 		return report.Report{}, err
 	}
 	more := slices.Concat(p.declared, stale)
-	return report.New(p.line.Fleet.Name, time.Now(), a.Revision, p.output.nodes, slices.Concat(found, p.failed), more), nil
+	scope := report.Scope{Fleet: p.line.Fleet, At: time.Now(), Revision: a.Revision, NodesListed: p.output.nodes, Narrowed: p.narrowed || !p.line.Want.All()}
+	return report.New(scope, slices.Concat(found, p.failed), more), nil
 }
 
 // fetch asks the source. Once there is a last good commit, a source that fails

@@ -193,11 +193,12 @@ func (f fleet) pass(s streams, want clusters.Want, timeout time.Duration, o outp
 	for _, b := range f.broken {
 		p.failed = append(p.failed, report.Invalid(b.Name, b.File, b.Err))
 	}
-	if f.Source == nil {
-		return p, nil
-	}
+	p.narrowed = len(f.members) < len(f.all)
 	if len(f.broken) == 0 { // else a target may match one whose labels are not known
 		p.declared = controller.Declared(f.Fleet, f.all)
+	}
+	if f.Source == nil {
+		return p, nil
 	}
 	src, err := f.open()
 	if err != nil {

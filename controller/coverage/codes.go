@@ -43,4 +43,12 @@ const (
 	ControllerStalled          Code = "ControllerStalled"
 	NoEligibleNodes            Code = "NoEligibleNodes"
 	DaemonSetAbsent            Code = "DaemonSetAbsent"
+	CoverageLost               Code = "CoverageLost"
+	AgentAbsent                Code = "AgentAbsent"
+	AgentUncovered             Code = "AgentUncovered"
+	ExceptionExpired           Code = "ExceptionExpired"
+	ExceptionUnused            Code = "ExceptionUnused"
+	InvalidAnnotation          Code = "InvalidAnnotation"
+	StartupTaintStays          Code = "StartupTaintStays"
+	ProgressDeadlineExceeded   Code = "ProgressDeadlineExceeded"
 )

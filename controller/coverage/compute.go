@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,24 +17,32 @@ import (
 // Compute judges DaemonSets on every node of one cluster. The result refers to
 // live, which must not change.
 func Compute(live *clusters.Live, subjects []Subject, o Options) Cluster {
-	compiled := make([]*predicate, 0, 2*len(subjects))
-	for _, s := range subjects {
-		judged := compileTemplate(s.judged(), o)
-		wanted := judged
-		if s.wanted() != s.judged() {
-			wanted = compileTemplate(s.wanted(), o)
-		}
-		compiled = append(compiled, judged, wanted)
-	}
-	w := newWorld(live, compiled, o)
-	out := make([]DaemonSet, len(subjects))
+	w := newWorld(live, o)
+	problems := w.indexAgents(subjects)
+	problems = append(problems, w.indexExcuses()...)
+	sets := make([]*set, len(subjects))
+	var predicates []*predicate
 	for i, s := range subjects {
-		out[i] = w.compute(s, compiled[2*i], compiled[2*i+1])
+		sets[i] = w.prepare(s)
+		predicates = append(predicates, sets[i].predicates()...)
 	}
-	slices.SortFunc(out, func(a, b DaemonSet) int {
+	w.indexLabels(predicates)
+	out := Cluster{DaemonSets: make([]DaemonSet, len(subjects)), Problems: problems}
+	for i, s := range sets {
+		out.DaemonSets[i] = s.judge()
+	}
+	for i, s := range sets {
+		out.DaemonSets[i].Lost = w.standing(s, sets)
+	}
+	slices.SortFunc(out.DaemonSets, func(a, b DaemonSet) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return Cluster{DaemonSets: out}
+	if !o.Partial {
+		out.Agents = w.sumUp(sets)
+		out.Problems = append(out.Problems, w.unused()...)
+	}
+	out.Used = w.used()
+	return out
 }
 
 func compileTemplate(ds *appsv1.DaemonSet, o Options) *predicate {
@@ -50,42 +57,78 @@ type set struct {
 	liveP    *predicate        // of ds
 	wantP    *predicate        // of the desired one, or ds
 	selector labels.Selector
+	formers  []former           // earlier templates that placed pods otherwise, the newest first
 	current  *clusters.Revision // nil: unknown
 	minReady int32
+	wanted   int // nodes that should run it
 	slots    int // maxSurge, scaled; 0 without surge
 	budget   int // maxUnavailable, scaled
 	busy     int // nodes without a settled pod
 	clock    time.Time
+	grace    time.Duration // how long a start may take
+	agents   []int         // that it belongs to
+	excuses  []*excuse     // that may be for it
 
-	flags  []flags
-	state  []State
-	start  []int32    // pods of node i are sorted[start[i]:start[i+1]]
-	sorted []int32    // its visible pods, by node
-	facts  []podFacts // of sorted
-	gone   []int32    // pods whose node is not there
-	lost   []string   // nodes that are not there and use up the budget by what is left of their pods
-	freed  []int32    // pods that its selector no longer matches
-	dead   []lostPod  // pods that it created and that are gone
+	flags     []flags
+	state     []State
+	start     []int32    // pods of node i are sorted[start[i]:start[i+1]]
+	sorted    []int32    // its visible pods, by node
+	facts     []podFacts // of sorted
+	gone      []int32    // pods whose node is not there
+	lost      []string   // nodes that are not there and use up the budget by what is left of their pods
+	freed     []int32    // pods that its selector no longer matches
+	dead      []lostPod  // pods that it created and that are gone
+	losses    []Loss
+	lossOf    []int16   // by node, the loss that it belongs to plus 1; nil without losses
+	excusedBy []*excuse // by node; nil where nothing is excused
 }
 
-func (w *world) compute(s Subject, liveP, wantP *predicate) DaemonSet {
+// prepare reads everything of a DaemonSet but its nodes.
+func (w *world) prepare(s Subject) *set {
 	ds := s.judged()
-	st := &set{w: w, subject: s, ds: ds, liveP: liveP, wantP: wantP, minReady: ds.Spec.MinReadySeconds}
-	st.selector = selectorOf(ds)
+	st := &set{w: w, subject: s, ds: ds, minReady: ds.Spec.MinReadySeconds, selector: selectorOf(ds)}
+	st.liveP = compileTemplate(ds, w.options)
+	st.wantP = st.liveP
+	if s.wanted() != ds {
+		st.wantP = compileTemplate(s.wanted(), w.options)
+	}
+	st.agents, st.grace = w.agentsOf(s)
+	st.excuses = w.excusesOf(st)
 	if s.Live != nil {
-		st.current = current(w.revisions[string(ds.UID)])
+		revisions := w.revisions[string(ds.UID)]
+		st.current = current(revisions)
+		st.formers = st.formerTemplates(revisions)
 	}
 	st.clock = st.newest()
-	st.flags = w.verdicts(liveP)
-	st.intend()
-	st.groupPods()
-	st.dead = st.lostPods()
-	summaries := st.plan()
-	out := DaemonSet{Namespace: ds.Namespace, Name: ds.Name, Subject: s, set: st}
-	st.decide(summaries, &out.Counts)
-	out.Strays = st.strays()
-	out.Problems = st.problems(out.Counts)
-	out.Outdated, out.Rollout = st.rollout()
+	return st
+}
+
+// predicates are all that it asks of nodes.
+func (s *set) predicates() []*predicate {
+	ps := []*predicate{s.liveP}
+	if s.wantP != s.liveP {
+		ps = append(ps, s.wantP)
+	}
+	for _, f := range s.formers {
+		ps = append(ps, f.predicate)
+	}
+	return ps
+}
+
+// judge reads the nodes and their pods.
+func (s *set) judge() DaemonSet {
+	s.flags = s.w.verdicts(s.liveP, s.agents)
+	s.intend()
+	s.groupPods()
+	s.dead = s.lostPods()
+	out := DaemonSet{Namespace: s.ds.Namespace, Name: s.ds.Name, Subject: s.subject, Agents: s.agents, set: s}
+	s.decide(s.plan())
+	s.findLosses()
+	s.findExcuses()
+	out.Counts = s.count()
+	out.Strays = s.strays()
+	out.Problems = s.problems(out.Counts)
+	out.Outdated, out.Joined, out.Rollout = s.rollout()
 	return out
 }
 
@@ -128,14 +171,36 @@ func (s *set) newest() time.Time {
 	return t
 }
 
-// intend replaces accepted and intended by what the desired template says.
+// intend keeps what the live template intends, and replaces accepted and
+// intended by what the desired one says.
 func (s *set) intend() {
+	for i, f := range s.flags {
+		if f.has(intended) {
+			s.flags[i] |= liveIntended
+		}
+	}
 	if s.liveP == s.wantP {
 		return
 	}
-	for i, f := range s.w.verdicts(s.wantP) {
-		s.flags[i] = s.flags[i]&(shouldRun|shouldContinueRunning) | f&(accepted|intended)
+	for i, f := range s.w.verdicts(s.wantP, s.agents) {
+		s.flags[i] = s.flags[i]&^(accepted|intended) | f&(accepted|intended)
 	}
+}
+
+// within tells whether t is less than the startup grace ago.
+func (s *set) within(t time.Time) bool { return within(s.w.now, t, s.grace) }
+
+// node is what the state of node i depends on: young by the DaemonSet's own
+// grace.
+func (s *set) node(i int) nodeFacts {
+	f := s.w.facts[i]
+	if s.grace == s.w.options.Grace {
+		return f
+	}
+	if f &^= young; s.within(s.w.nodes[i].Created) {
+		f |= young
+	}
+	return f
 }
 
 // groupPods sorts the DaemonSet's visible pods by node.
@@ -182,14 +247,13 @@ func (s *set) podsOn(i int) []int32 { return s.sorted[s.start[i]:s.start[i+1]] }
 // plan sums up the pods of each node and the budget of a rolling update.
 func (s *set) plan() []podSummary {
 	sums := make([]podSummary, len(s.w.nodes))
-	wanted := 0
 	for i := range sums {
 		sums[i] = s.summarise(i)
 		if s.flags[i].has(shouldRun) {
-			wanted++
+			s.wanted++
 		}
 	}
-	s.slots = maxSurge(s.ds, wanted)
+	s.slots = maxSurge(s.ds, s.wanted)
 	for i := range sums {
 		if s.slots > 0 && len(s.podsOn(i)) > 1 {
 			sums[i] = s.summarise(i)
@@ -201,104 +265,58 @@ func (s *set) plan() []podSummary {
 	}
 	s.lost = s.lostNodes()
 	s.busy += len(s.lost)
-	s.budget = maxUnavailable(s.ds, wanted)
+	s.budget = maxUnavailable(s.ds, s.wanted)
 	return sums
 }
 
-// lostNodes are nodes that no longer exist and whose pods do: upstream counts
-// them for the budget like any other (rules U7 and U11).
-func (s *set) lostNodes() []string {
-	undeleted, steady := map[string]int{}, map[string]bool{}
-	for _, i := range s.gone {
-		if p := &s.w.live.Pods[i]; p.Node != "" && p.Deleting.IsZero() {
-			undeleted[p.Node]++
-			steady[p.Node] = available(p, s.minReady, s.w.now)
-		} else if p.Node != "" {
-			undeleted[p.Node] += 0
-		}
-	}
-	var lost []string
-	for node, n := range undeleted {
-		if n != 1 || !steady[node] {
-			lost = append(lost, node)
-		}
-	}
-	slices.Sort(lost)
-	return lost
-}
-
-// maxSurge and maxUnavailable scale with the nodes that want the pod, rounded
-// up (pkg/controller/daemon/util/daemonset_util.go).
-func maxSurge(ds *appsv1.DaemonSet, wanted int) int {
-	ru := ds.Spec.UpdateStrategy.RollingUpdate
-	if onDelete(ds) || ru == nil {
-		return 0
-	}
-	return scaled(ru.MaxSurge, max(wanted, 1), 0)
-}
-
-func maxUnavailable(ds *appsv1.DaemonSet, wanted int) int {
-	ru := ds.Spec.UpdateStrategy.RollingUpdate
-	if ru == nil {
-		return 1
-	}
-	n := scaled(ru.MaxUnavailable, wanted, 1)
-	if n == 0 && wanted > 0 && scaled(ru.MaxSurge, wanted, 0) == 0 {
-		return 1
-	}
-	return n
-}
-
-func scaled(v *intstr.IntOrString, of, otherwise int) int {
-	if v == nil {
-		return otherwise
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(v, of, true)
-	if err != nil { // the API refuses such values
-		return otherwise
-	}
-	return n
-}
-
-func onDelete(ds *appsv1.DaemonSet) bool {
-	return ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
-}
-
-// decide finds each node's state and counts.
-func (s *set) decide(sums []podSummary, c *Counts) {
+// decide finds each node's state.
+func (s *set) decide(sums []podSummary) {
 	common := s.common(sums)
-	fresh := s.w.within(s.clock)
+	fresh := s.within(s.clock)
 	s.state = make([]State, len(sums))
-	c.Nodes, c.UpToDateKnown = len(sums), s.current != nil || s.subject.Live == nil
 	for i, sum := range sums {
-		f := facts{flags: s.flags[i], node: s.w.facts[i], pods: sum, set: common}
+		f := facts{flags: s.flags[i], node: s.node(i), pods: sum, set: common}
 		f.set.starting = fresh || f.node&young != 0
 		s.state[i] = stateOf(f)
-		c.States[s.state[i]]++
-		if sum.available && f.node&down == 0 && f.flags.has(intended) {
-			s.flags[i] |= covered
+		if sum.available && f.node&down == 0 {
+			s.flags[i] |= running
 		}
 		if sum.current {
 			s.flags[i] |= upToDate
 		}
-		count(c, s.flags[i])
+	}
+	for i, f := range s.flags {
+		if f.has(running) && f.has(intended) {
+			s.flags[i] |= covered
+		}
 	}
 }
 
-func count(c *Counts, f flags) {
-	if f.has(shouldRun) {
-		c.ShouldRun++
+// count sums the nodes up. An excused node is in no count but its own, its
+// state's and ShouldRun.
+func (s *set) count() Counts {
+	c := Counts{Nodes: len(s.flags), UpToDateKnown: s.current != nil || s.subject.Live == nil}
+	for i, f := range s.flags {
+		c.States[s.state[i]]++
+		if f.has(shouldRun) {
+			c.ShouldRun++
+		}
+		if f.has(excused) {
+			c.Excused++
+			continue
+		}
+		if !f.has(intended) {
+			continue
+		}
+		c.Intended++
+		if f.has(covered) {
+			c.Covered++
+		}
+		if f.has(upToDate) {
+			c.UpToDate++
+		}
 	}
-	if !f.has(intended) {
-		return
-	}
-	c.Intended++
-	if f.has(covered) {
-		c.Covered++
-	}
-	if f.has(upToDate) {
-		c.UpToDate++
-	}
+	return c
 }
 
 // common are the facts that all nodes of the DaemonSet share.

@@ -33,12 +33,14 @@ func TestOwner(t *testing.T) {
 		"Nobody":     {"no mark, no owner", metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}}, ""},
 		"Reference":  {"an owner reference before any mark", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Tigera", Name: "default"}}, Labels: map[string]string{"argocd.argoproj.io/instance": "x"}}, "Tigera default"},
 		"ArgoCD":     {"the label names the application", label("argocd.argoproj.io/instance", "agents"), "Argo CD agents"},
-		"ArgoCDID":   {"the tracking annotation is no name", annotation("argocd.argoproj.io/tracking-id", "agents:apps/DaemonSet:kube/agent"), "Argo CD"},
+		"ArgoCDID":   {"the tracking annotation begins with the application", annotation("argocd.argoproj.io/tracking-id", "agents:apps/DaemonSet:kube/agent"), "Argo CD agents"},
 		"Flux":       {"a Kustomization", label("kustomize.toolkit.fluxcd.io/name", "infra"), "Flux Kustomization infra"},
 		"FluxHelm":   {"Helm's mark comes with it and is second", metav1.ObjectMeta{Labels: map[string]string{"helm.toolkit.fluxcd.io/name": "agent"}, Annotations: map[string]string{"meta.helm.sh/release-name": "agent"}}, "Flux HelmRelease agent"},
 		"Helm":       {"a release", annotation("meta.helm.sh/release-name", "agent"), "Helm agent"},
 		"Rancher":    {"a bundle", annotation("objectset.rio.cattle.io/owner-name", "b"), "Rancher Fleet b"},
 		"K3s":        {"an addon of K3s", annotation("objectset.rio.cattle.io/id", ""), "K3s"},
+		"K3sAddon":   {"an addon of K3s has an owner's name, too", metav1.ObjectMeta{Annotations: map[string]string{"objectset.rio.cattle.io/owner-gvk": "k3s.cattle.io/v1, Kind=Addon", "objectset.rio.cattle.io/owner-name": "svclb"}}, "K3s"},
+		"GKE":        {"the provider before its add-on manager", metav1.ObjectMeta{Labels: map[string]string{"addonmanager.kubernetes.io/mode": "Reconcile"}, Annotations: map[string]string{"components.gke.io/component-name": "pdcsi"}}, "GKE"},
 		"Addon":      {"the add-on manager", label("addonmanager.kubernetes.io/mode", "Reconcile"), "the add-on manager"},
 		"AKS":        {"the provider", label("kubernetes.azure.com/managedby", "aks"), "AKS"},
 		"EKS":        {"the provider", label("eks.amazonaws.com/component", "kube-proxy"), "EKS"},
@@ -82,7 +84,7 @@ func checked() *scenario {
 }
 
 func TestChecks(t *testing.T) {
-	d := checked().compute()[0]
+	d := checked().compute().DaemonSets[0]
 	cases := map[string]struct {
 		reason string
 		want   []Check
@@ -128,7 +130,7 @@ func TestChecks(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	d := checked().compute()[0]
+	d := checked().compute().DaemonSets[0]
 	names := func(keep func(State) bool) []string {
 		var out []string
 		for _, r := range d.Rows(keep) {
@@ -165,16 +167,16 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		{Namespace: "kube", Name: "a", UID: "a", Node: "n1", Owner: clusters.Owner{Kind: "DaemonSet", Name: "agent", UID: "ds"}, Labels: map[string]string{"app": "agent"}},
 		{Namespace: "kube", Name: "c", UID: "c", Node: "n1", Labels: map[string]string{"app": "agent"}},
 	}
-	want := renderAll(s.compute())
+	want := renderAll(s.compute().DaemonSets)
 	if !strings.Contains(want, "n1 Duplicate ExtraPod") || !strings.Contains(want, ": a, d\n") {
 		t.Errorf("want the two pods of n1 by name, got\n%s", want)
 	}
-	if again := renderAll(s.compute()); again != want {
+	if again := renderAll(s.compute().DaemonSets); again != want {
 		t.Errorf("a second look (-first +second):\n%s", cmp.Diff(want, again))
 	}
 	slices.Reverse(s.live.Nodes)
 	slices.Reverse(s.live.Pods)
-	if got := renderAll(s.compute()); got != want {
+	if got := renderAll(s.compute().DaemonSets); got != want {
 		t.Errorf("in another order (-want +got):\n%s", cmp.Diff(want, got))
 	}
 }
@@ -186,7 +188,7 @@ func TestSubjectsAreSorted(t *testing.T) {
 		s.desired = append(s.desired, ds)
 	}
 	var got []string
-	for _, d := range s.compute() {
+	for _, d := range s.compute().DaemonSets {
 		got = append(got, d.Namespace+"/"+d.Name)
 	}
 	if want := []string{"a/b", "a/z", "b/a"}; !slices.Equal(got, want) {
@@ -200,7 +202,7 @@ func TestNoUID(t *testing.T) {
 	s.live.DaemonSets[0].UID = ""
 	s.live.Pods = []clusters.Pod{{Namespace: "kube", Name: "a", Node: "n1", Labels: map[string]string{"app": "agent"}}}
 	s.live.Revisions = []clusters.Revision{{Name: "other", Number: 1, Hash: "h"}}
-	d := s.compute()[0]
+	d := s.compute().DaemonSets[0]
 	if row, _ := d.Row("n1"); len(row.Pods) > 0 || d.Counts.UpToDateKnown {
 		t.Errorf("an orphan and a revision of nobody were taken for its own: %+v, counts %+v", row, d.Counts)
 	}

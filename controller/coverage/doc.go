@@ -6,6 +6,9 @@
 //	          │
 //	 Subject ─┴▶ verdicts  shouldRun, shouldContinueRunning, intended  (one bit each, per node)
 //	          ─▶ states    exactly one per node
+//	          ─▶ losses    nodes that an earlier template or a pod that is there tells were intended
+//	          ─▶ excuses   gaps that somebody has accepted
+//	          ─▶ agents    what must be covered, by whichever of its DaemonSets
 //	          ─▶ rows      reasons, made only for the nodes that are asked for
 //
 // # Why columns

@@ -60,11 +60,12 @@ func checkWorld(t *testing.T, s *scenario) {
 		unique[n.Name] = true
 		return seen
 	})
-	all := s.compute()
+	c := s.compute()
+	all := c.DaemonSets
 	if len(all) != len(s.subjects()) {
 		t.Fatalf("%d subjects, %d results", len(s.subjects()), len(all))
 	}
-	checkInvariants(t, &s.live, all)
+	checkInvariants(t, &s.live, c)
 	for i := range all {
 		for _, n := range s.live.Nodes {
 			if len(all[i].Checks(n.Name)) == 0 {

@@ -21,8 +21,7 @@ func (s *set) missing(i int) Reason {
 	}
 	if !s.flags[i].has(shouldRun) {
 		if r, ok := s.refusal(s.liveP, n); ok {
-			r.Message = "kept out for now" + s.behindGit(n, r) + ": " + r.Message
-			return r
+			return s.keptOut(i, r)
 		}
 	}
 	if reason, blank := s.w.live.Lacks("events"); blank {
@@ -40,6 +39,20 @@ func (s *set) missing(i int) Reason {
 		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", count, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
 	}
 	return because(NotAttempted, "there is no pod, and no event tells that one was tried: the DaemonSet controller may not be running or has not seen the node", s.controllerCause())
+}
+
+// keptOut is an intended node that the live template refuses: for a while, or
+// because what should have removed a startup taint has not.
+func (s *set) keptOut(i int, r Reason) Reason {
+	n := &s.w.nodes[i]
+	for _, t := range n.Taints {
+		if r.Cause == (Cause{"taint", taintText(t)}) && listed(s.w.keys.startup, t.Key) && s.node(i)&young == 0 {
+			r.Code, r.Message = StartupTaintStays, fmt.Sprintf("the startup taint %s was not removed in %s: %s", taintText(t), s.grace, r.Message)
+			return r
+		}
+	}
+	r.Message = "kept out for now" + s.behindGit(n, r) + ": " + r.Message
+	return s.ofLoss(i, r)
 }
 
 func (s *set) absent() Reason {

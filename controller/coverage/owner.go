@@ -2,6 +2,7 @@ package coverage
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -18,12 +19,14 @@ func Owner(o metav1.ObjectMeta) string {
 		if !ok {
 			v, ok = o.Annotations[m.key]
 		}
-		switch {
-		case ok && m.named:
-			return m.who + " " + v
-		case ok:
-			return m.who
+		if !ok || !strings.Contains(v, m.has) {
+			continue
 		}
+		if m.named {
+			v, _, _ = strings.Cut(v, ":") // Argo CD's tracking-id goes on with the object
+			return m.who + " " + v
+		}
+		return m.who
 	}
 	var found []string
 	for _, f := range o.ManagedFields {
@@ -38,16 +41,18 @@ func Owner(o metav1.ObjectMeta) string {
 }
 
 // marks are labels and annotations that a deployer puts on what it deploys;
-// the value of some names the application or release.
+// the value of some names the application or release. The first one counts:
+// Wrangler's are K3s' own add-ons' and Fleet's.
 var marks = []struct {
-	key, who string
-	named    bool
+	key, has, who string
+	named         bool
 }{
-	{"argocd.argoproj.io/tracking-id", "Argo CD", false}, {"argocd.argoproj.io/instance", "Argo CD", true},
-	{"kustomize.toolkit.fluxcd.io/name", "Flux Kustomization", true}, {"helm.toolkit.fluxcd.io/name", "Flux HelmRelease", true},
-	{"objectset.rio.cattle.io/owner-name", "Rancher Fleet", true}, {"meta.helm.sh/release-name", "Helm", true},
-	{"addonmanager.kubernetes.io/mode", "the add-on manager", false}, {"kubernetes.azure.com/managedby", "AKS", false},
-	{"eks.amazonaws.com/component", "EKS", false}, {"objectset.rio.cattle.io/id", "K3s", false},
+	{"argocd.argoproj.io/tracking-id", "", "Argo CD", true}, {"argocd.argoproj.io/instance", "", "Argo CD", true},
+	{"kustomize.toolkit.fluxcd.io/name", "", "Flux Kustomization", true}, {"helm.toolkit.fluxcd.io/name", "", "Flux HelmRelease", true},
+	{"objectset.rio.cattle.io/owner-gvk", "k3s.cattle.io", "K3s", false}, {"objectset.rio.cattle.io/owner-gvk", "rke2.cattle.io", "RKE2", false},
+	{"objectset.rio.cattle.io/owner-name", "", "Rancher Fleet", true}, {"objectset.rio.cattle.io/id", "", "K3s", false},
+	{"components.gke.io/component-name", "", "GKE", false}, {"kubernetes.azure.com/managedby", "", "AKS", false}, {"eks.amazonaws.com/component", "", "EKS", false},
+	{"meta.helm.sh/release-name", "", "Helm", true}, {"addonmanager.kubernetes.io/mode", "", "the add-on manager", false},
 }
 
 var knownManagers = map[string]string{

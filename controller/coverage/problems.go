@@ -34,7 +34,7 @@ func (s *set) problems(c Counts) []Reason {
 		return append(rs, because(Terminating, "the DaemonSet is being deleted since "+stamp(at.Time)+finalizers(s.ds.Finalizers), s.template("deletionTimestamp")))
 	}
 	if s.ds.Status.ObservedGeneration < s.ds.Generation {
-		if at, ok := s.lastSpecWrite(); ok && !s.w.within(at) {
+		if at, ok := s.lastSpecWrite(); ok && !s.within(at) {
 			rs = append(rs, because(ControllerStalled, fmt.Sprintf("the DaemonSet controller has seen generation %d, the DaemonSet is at %d since %s", s.ds.Status.ObservedGeneration, s.ds.Generation, stamp(at)), s.controllerCause()))
 		}
 		return rs

@@ -31,12 +31,17 @@ func TestSecondImplementation(t *testing.T) {
 	random := rand.New(rand.NewSource(seed))
 	seen := map[State]int{}
 	verdicts := map[[2]bool]int{}
+	lost := 0
 	for i := range 6000 {
 		s := smallWorld(random.Intn)
-		all := s.compute()
-		checkInvariants(t, &s.live, all)
+		c := s.compute()
+		checkInvariants(t, &s.live, c)
+		compareAgents(t, s, c)
+		all := c.DaemonSets
 		for j := range all {
 			compareWithPlain(t, s, &all[j], verdicts)
+			compareLosses(t, s, &all[j])
+			lost += len(all[j].Lost)
 			for st, n := range all[j].Counts.States {
 				seen[State(st)] += n
 			}
@@ -50,6 +55,9 @@ func TestSecondImplementation(t *testing.T) {
 		if seen[st] < 10 {
 			t.Errorf("only %d nodes were %s", seen[st], st)
 		}
+	}
+	if lost < 500 {
+		t.Errorf("only %d losses", lost)
 	}
 	for _, v := range [][2]bool{{false, false}, {false, true}, {true, true}} {
 		if verdicts[v] < 500 {
@@ -79,11 +87,67 @@ func compareWithPlain(t *testing.T, s *scenario, d *DaemonSet, verdicts map[[2]b
 			t.Errorf("%s on %+v: got intended %t, covered %t, %d pods; the plain reading is %t, %t, %d", d.Name, n, row.Intended, row.Covered, len(row.Pods), intended, covered, len(pods))
 		}
 		want.ShouldRun += toInt(run)
+		if row.Excused != nil {
+			want.Excused++
+			continue
+		}
 		want.Intended += toInt(intended)
 		want.Covered += toInt(covered)
 	}
-	if c := d.Counts; c.ShouldRun != want.ShouldRun || c.Intended != want.Intended || c.Covered != want.Covered {
+	if c := d.Counts; c.ShouldRun != want.ShouldRun || c.Intended != want.Intended || c.Covered != want.Covered || c.Excused != want.Excused {
 		t.Errorf("%s: counts %+v, the rows sum to %+v", d.Name, c, want)
+	}
+}
+
+// compareLosses: a lost node is one that the live or the desired template no
+// longer intends, and that the live one, a revision or a pod that is there tells
+// was intended; and a pod that should not run tells of a loss by itself.
+func compareLosses(t *testing.T, s *scenario, d *DaemonSet) {
+	t.Helper()
+	lost := map[string]bool{}
+	for _, l := range d.Lost {
+		for _, n := range l.Nodes {
+			lost[n] = true
+		}
+	}
+	for i := range s.live.Nodes {
+		n := &s.live.Nodes[i]
+		row, _ := d.Row(n.Name)
+		live := plainIntended(&d.Subject.judged().Spec.Template.Spec, n, s.options)
+		was := live || row.State == Misscheduled || slices.ContainsFunc(s.live.Revisions, func(r clusters.Revision) bool {
+			return plainIntended(&corev1.PodSpec{NodeName: r.Placement.NodeName, NodeSelector: r.Placement.NodeSelector, Affinity: &corev1.Affinity{NodeAffinity: r.Placement.Affinity}, Tolerations: r.Placement.Tolerations, HostNetwork: r.Placement.HostNetwork}, n, s.options)
+		})
+		if lost[n.Name] && (live && row.Intended || !was || row.State == Leaving || row.Excused != nil) {
+			t.Errorf("%s on %+v: lost in state %s, intended %t, by the live template %t, before %t", d.Name, n, row.State, row.Intended, live, was)
+		}
+		virtual := n.Labels["type"] == "virtual-kubelet" || slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return t.Key == "virtual-kubelet.io/provider" })
+		if !lost[n.Name] && row.State == Misscheduled && !row.Intended && !virtual && row.Excused == nil && len(d.Agents) == 0 {
+			t.Errorf("%s on %+v: a pod is left behind, and the node is not lost", d.Name, n)
+		}
+	}
+}
+
+// compareAgents: every node that an agent selects is in one of its numbers.
+func compareAgents(t *testing.T, s *scenario, c Cluster) {
+	t.Helper()
+	for _, a := range c.Agents {
+		want := 0
+		for i := range s.live.Nodes {
+			n := &s.live.Nodes[i]
+			gone := n.Deleting || n.Labels["type"] == "virtual-kubelet" || slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
+				return t.Key == "virtual-kubelet.io/provider" || t.Key == "karpenter.sh/disrupted" || t.Key == "ToBeDeletedByClusterAutoscaler"
+			})
+			if selected, _ := a.Selects(n); selected && !gone {
+				want++
+			}
+		}
+		told := 0
+		for _, g := range a.Gaps {
+			told += len(g.Nodes)
+		}
+		if a.Intended+a.Excused != want || a.Covered+a.Waiting+len(a.Missing) != a.Intended || told > len(a.Missing) {
+			t.Errorf("agent %s of %d nodes: %+v", a.Name, want, a)
+		}
 	}
 }
 

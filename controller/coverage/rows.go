@@ -47,6 +47,10 @@ func (s *set) row(i int) Row {
 		r.UpToDate = &up
 	}
 	r.Reasons = s.reasons(i, r)
+	if l, lost := s.lossAt(i); lost && r.State != Covered {
+		r.Reasons = append(r.Reasons, l.Reason)
+	}
+	r.Excused = s.excuseOf(i)
 	return r
 }
 
@@ -113,7 +117,14 @@ func (s *set) down(n *clusters.Node) Reason {
 	case r.Status != corev1.ConditionTrue:
 		return because(NodeIsNotReady, "the node's Ready condition is "+string(r.Status)+since(r.LastTransitionTime.Time)+said(r.Reason, r.Message), nodeCause(n)).since(r.LastTransitionTime.Time)
 	}
-	return because(HeartbeatStale, "the kubelet's last heartbeat was at "+stamp(r.LastHeartbeatTime.Time)+", more than "+heartbeatLimit.String()+" before the observation", nodeCause(n)).since(r.LastHeartbeatTime.Time)
+	return because(HeartbeatStale, "the kubelet's last heartbeat was at "+stamp(r.LastHeartbeatTime.Time)+", more than "+heartbeatLimit.String()+" before the observation"+leaseText(n), nodeCause(n)).since(r.LastHeartbeatTime.Time)
+}
+
+func leaseText(n *clusters.Node) string {
+	if n.Lease.IsZero() {
+		return ""
+	}
+	return ", and its lease was last renewed at " + stamp(n.Lease)
 }
 
 func since(t time.Time) string {
@@ -183,6 +194,14 @@ func (s *set) misscheduled(i int) Reason {
 	}
 	r, _ := why(s.liveP, n) // never without: a misscheduled node is one that the live template refuses
 	r.Message = "a pod is there and should not run" + s.behindGit(n, r) + ": " + r.Message + end
+	return s.ofLoss(i, r)
+}
+
+// ofLoss puts what a lost node shows under the cause of its loss.
+func (s *set) ofLoss(i int, r Reason) Reason {
+	if l, lost := s.lossAt(i); lost {
+		r.Cause = l.Reason.Cause
+	}
 	return r
 }
 
@@ -196,13 +215,13 @@ func (s *set) duplicate(pods []*clusters.Pod) Reason {
 
 // starting names what is awaited and since when; it is information.
 func (s *set) starting(i int, r Row) []Reason {
-	n, facts := &s.w.nodes[i], s.w.facts[i]
+	n, facts := &s.w.nodes[i], s.node(i)
 	joining := facts&young != 0 && facts&(down|startupTainted) != 0
 	from, what := s.clock, "the DaemonSet last changed"
 	if joining || n.Created.After(from) {
 		from, what = n.Created, "the node was created"
 	}
-	grace := fmt.Sprintf("starting: %s at %s, and a start may take %s", what, stamp(from), s.w.options.Grace)
+	grace := fmt.Sprintf("starting: %s at %s, and a start may take %s", what, stamp(from), s.grace)
 	var why []Reason
 	switch {
 	case facts&down != 0:

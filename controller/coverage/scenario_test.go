@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -35,6 +36,8 @@ type scenario struct {
 type scenarioOptions struct {
 	ObservedAt          metav1.Time     `json:"observedAt"`
 	Grace               metav1.Duration `json:"grace"`
+	ProgressDeadline    metav1.Duration `json:"progressDeadline"`
+	Commit              string          `json:"commit"`
 	Lacks               []string        `json:"lacks"`
 	Taints              clusters.Taints `json:"taints"`
 	ComparisonOperators bool            `json:"comparisonOperators"`
@@ -65,9 +68,9 @@ func runScenario(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := s.compute()
-	checkInvariants(t, &s.live, all)
-	got := renderAll(all)
+	c := s.compute()
+	checkInvariants(t, &s.live, c)
+	got := renderAll(c.DaemonSets) + renderWhole(c)
 	if *update {
 		rewriteWant(t, file, a, got)
 		return
@@ -112,6 +115,8 @@ func parseScenario(a *txtar.Archive) (*scenario, error) {
 			s.desired = append(s.desired, ds)
 		case "options.yaml":
 			err = s.readOptions(f.Data)
+		case "fleet.yaml":
+			err = s.readFleet(f.Data)
 		case "want":
 		default:
 			err = fmt.Errorf("what is this")
@@ -132,8 +137,15 @@ func (s *scenario) readOptions(data []byte) error {
 	for _, resource := range o.Lacks {
 		s.live.Blanks = append(s.live.Blanks, clusters.Blank{Resource: resource, Reason: "forbidden"})
 	}
-	s.options = Options{Grace: o.Grace.Duration, Taints: o.Taints, ComparisonOperators: o.ComparisonOperators}
+	s.options = Options{Grace: o.Grace.Duration, ProgressDeadline: o.ProgressDeadline.Duration, Commit: o.Commit, Taints: o.Taints, ComparisonOperators: o.ComparisonOperators}
 	return nil
+}
+
+// readFleet takes agents and exceptions from a fleet file.
+func (s *scenario) readFleet(data []byte) error {
+	f, err := clusters.ParseFleet("fleet.yaml", data)
+	s.options.Agents, s.options.Exceptions = f.Agents, f.Exceptions
+	return err
 }
 
 func (s *scenario) readLive(data []byte) error {
@@ -160,6 +172,8 @@ func (s *scenario) readObject(data []byte) error {
 		return read(data, func(n *corev1.Node) { l.Nodes = append(l.Nodes, clusters.NodeOf(n)) })
 	case "Pod":
 		return read(data, func(p *corev1.Pod) { l.Pods = append(l.Pods, clusters.PodOf(p)) })
+	case "Lease":
+		return read(data, func(l *coordinationv1.Lease) { s.lease(l.Name, l.Spec.RenewTime.Time) })
 	case "Event":
 		return read(data, func(e *corev1.Event) { l.Events = append(l.Events, clusters.EventOf(e)) })
 	case "ControllerRevision":
@@ -175,6 +189,15 @@ func (s *scenario) readObject(data []byte) error {
 		return err
 	}
 	return fmt.Errorf("kind %q is none of a scenario's", kind.Kind)
+}
+
+// lease sets when a node that was read before it last renewed its lease.
+func (s *scenario) lease(node string, at time.Time) {
+	for i := range s.live.Nodes {
+		if s.live.Nodes[i].Name == node {
+			s.live.Nodes[i].Lease = at
+		}
+	}
 }
 
 func read[T any](data []byte, keep func(*T)) error {
@@ -205,7 +228,25 @@ func (s *scenario) subjects() []Subject {
 	return out
 }
 
-func (s *scenario) compute() []DaemonSet { return Compute(&s.live, s.subjects(), s.options).DaemonSets }
+func (s *scenario) compute() Cluster { return Compute(&s.live, s.subjects(), s.options) }
+
+// renderWhole writes what is said of the cluster.
+func renderWhole(c Cluster) string {
+	var b strings.Builder
+	for _, a := range c.Agents {
+		fmt.Fprintf(&b, "agent %s %v intended=%d covered=%d waiting=%d excused=%d missing=%v met=%t\n", a.Name, a.DaemonSets, a.Intended, a.Covered, a.Waiting, a.Excused, a.Missing, a.Met)
+		for _, g := range a.Gaps {
+			fmt.Fprintf(&b, "  gap %v %s%s\n", g.Nodes, g.Reason.Code, reasonText(g.Reason))
+		}
+	}
+	for i, used := range c.Used {
+		fmt.Fprintf(&b, "exception %d used=%t\n", i, used)
+	}
+	for _, p := range c.Problems {
+		fmt.Fprintf(&b, "problem %s%s\n", p.Code, reasonText(p))
+	}
+	return b.String()
+}
 
 func renderAll(all []DaemonSet) string {
 	var b strings.Builder
@@ -227,6 +268,9 @@ func render(b *strings.Builder, d *DaemonSet) {
 			words = append(words, string(reason.Code))
 		}
 		words = append(words, map[bool]string{true: "covered", false: "-"}[r.Covered], upToDateWord(r.UpToDate))
+		if r.Excused != nil {
+			words = append(words, fmt.Sprintf("excused(%s by %s until %s)", r.Excused.Reason, r.Excused.Owner, r.Excused.Until.Format(time.DateOnly)))
+		}
 		b.WriteString(strings.Join(words, " "))
 		for _, reason := range r.Reasons {
 			b.WriteString(reasonText(reason))
@@ -240,8 +284,14 @@ func render(b *strings.Builder, d *DaemonSet) {
 	for _, p := range d.Problems {
 		fmt.Fprintf(b, "problem %s%s\n", p.Code, reasonText(p))
 	}
+	for _, l := range d.Lost {
+		fmt.Fprintf(b, "lost %v old=%t unclaimed=%t%s\n", l.Nodes, l.Old, l.Unclaimed, reasonText(l.Reason))
+	}
 	if len(d.Outdated) > 0 {
 		fmt.Fprintf(b, "outdated %s\n", strings.Join(d.Outdated, " "))
+	}
+	if len(d.Joined) > 0 {
+		fmt.Fprintf(b, "joined %s\n", strings.Join(d.Joined, " "))
 	}
 	if d.Rollout != nil {
 		fmt.Fprintf(b, "rollout %s%s\n", d.Rollout.Code, reasonText(*d.Rollout))
@@ -271,6 +321,9 @@ func countsText(c Counts) string {
 	if !c.UpToDateKnown {
 		text = strings.Replace(text, fmt.Sprintf("upToDate=%d", c.UpToDate), "upToDate=unknown", 1)
 	}
+	if c.Excused > 0 {
+		text += fmt.Sprintf(" excused=%d", c.Excused)
+	}
 	for _, st := range States() {
 		if n := c.States[st]; n > 0 {
 			text += fmt.Sprintf(" %s=%d", st, n)
@@ -280,12 +333,14 @@ func countsText(c Counts) string {
 }
 
 // checkInvariants holds what must be true of every result.
-func checkInvariants(t testing.TB, live *clusters.Live, all []DaemonSet) {
+func checkInvariants(t testing.TB, live *clusters.Live, c Cluster) {
 	t.Helper()
+	all := c.DaemonSets
 	var names []string
 	for i := range live.Pods {
 		names = append(names, live.Pods[i].Name)
 	}
+	checkWhole(t, c, names)
 	for i := range all {
 		d := &all[i]
 		rows := d.Rows(func(State) bool { return true })
@@ -302,11 +357,29 @@ func checkInvariants(t testing.TB, live *clusters.Live, all []DaemonSet) {
 		for _, s := range d.Strays {
 			checkReason(t, s.Reason, names)
 		}
+		for _, l := range d.Lost {
+			if checkReason(t, l.Reason, names); len(l.Nodes) == 0 {
+				t.Errorf("a loss of no node: %+v", l)
+			}
+		}
 		if d.Rollout != nil {
 			checkReason(t, *d.Rollout, names)
 			if len(d.Outdated) == 0 {
 				t.Errorf("%s holds up a rollout that nothing waits for", d.Rollout.Code)
 			}
+		}
+	}
+}
+
+// checkWhole is checkInvariants for what is said of the cluster.
+func checkWhole(t testing.TB, c Cluster, pods []string) {
+	t.Helper()
+	for _, p := range c.Problems {
+		checkReason(t, p, pods)
+	}
+	for _, a := range c.Agents {
+		for _, g := range a.Gaps {
+			checkReason(t, g.Reason, pods)
 		}
 	}
 }

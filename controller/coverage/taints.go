@@ -24,7 +24,9 @@ var (
 		"node.cloudprovider.kubernetes.io/uninitialized", "node.cilium.io/agent-not-ready", "ebs.csi.aws.com/agent-not-ready",
 		"karpenter.sh/unregistered", "readiness.k8s.io/*",
 	}
-	leavingTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"}
+	leavingTaints = []string{
+		"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "cloud.google.com/impending-node-termination", "aws-node-termination-handler/*",
+	}
 	virtualTaints = []string{"virtual-kubelet.io/provider"}
 	virtualLabels = map[string]string{"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 )

@@ -16,6 +16,8 @@ type Options struct {
 	Taints           clusters.Taints // extend the built-in lists
 	Agents           []clusters.Agent
 	Exceptions       []clusters.Exception
+	Partial          bool   // not all DaemonSets are among the subjects: agents are not summed up
+	Commit           string // that the desired DaemonSets are from
 	// ComparisonOperators is the feature gate TaintTolerationComparisonOperators
 	// (alpha and off in Kubernetes 1.37): tolerations with Gt and Lt.
 	ComparisonOperators bool
@@ -75,6 +77,9 @@ type Loss struct {
 	Reason Reason
 	Nodes  []string
 	Old    bool // known only from a revision that was replaced more than a week ago
+	// Unclaimed tells that the DaemonSet belongs to agents, none of which is to
+	// cover one of the nodes.
+	Unclaimed bool
 }
 
 // Excuse is why a gap is accepted.
@@ -171,9 +176,10 @@ type DaemonSet struct {
 	Strays          []Stray
 	Problems        []Reason // of the DaemonSet as a whole
 	Outdated        []string // nodes whose pod waits for the current revision, with Rollout saying why
+	Joined          []string // nodes that run the current revision because they joined after it, while others are outdated
 	Rollout         *Reason  // nil while nothing holds a rollout up
-	Lost            []Loss
-	Agents          []int // that it belongs to, in Cluster.Agents
+	Lost            []Loss   // by cause
+	Agents          []int    // that it belongs to, in Cluster.Agents
 
 	set *set
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // flags are one node's verdicts on one DaemonSet.
-type flags uint8
+type flags uint16
 
 const (
 	shouldRun flags = 1 << iota
@@ -14,14 +14,18 @@ const (
 	intended
 	covered
 	upToDate
-	unsettled // wanted or occupied, and not by exactly one available pod
+	unsettled    // wanted or occupied, and not by exactly one available pod
+	liveIntended // as intended, by the live template
+	running      // an available pod is there, and the node is heard from
+	excused      // a gap that is accepted
 )
 
 func (f flags) has(x flags) bool { return f&x != 0 }
 
 // verdicts decides a template for every node of the world: shouldRun and
-// shouldContinueRunning as upstream does, accepted and intended of our own.
-func (w *world) verdicts(p *predicate) []flags {
+// shouldContinueRunning as upstream does, accepted and intended of our own. A
+// virtual node is intended only where one of the agents asks for it.
+func (w *world) verdicts(p *predicate, agents []int) []flags {
 	ok := w.accepts(p)
 	byTaints := make([]taintVerdict, len(w.taintSets))
 	for i, taints := range w.taintSets {
@@ -40,7 +44,7 @@ func (w *world) verdicts(p *predicate) []flags {
 		if t.stay {
 			f |= shouldContinueRunning
 		}
-		if t.intended && w.facts[i]&(virtual|leaving) == 0 {
+		if t.intended && w.facts[i]&leaving == 0 && (w.facts[i]&virtual == 0 || w.asked(i, agents)) {
 			f |= intended
 		}
 		out[i] = f

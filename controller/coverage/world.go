@@ -11,8 +11,8 @@ import (
 	"rollcall.dev/rollcall/clusters"
 )
 
-// world is one cluster, indexed once for all of its DaemonSets. Everything in
-// it is read-only after newWorld.
+// world is one cluster, indexed once for all of its DaemonSets. It is read-only
+// while they are judged, but for what its excuses were good for.
 type world struct {
 	live      *clusters.Live
 	options   Options
@@ -31,6 +31,8 @@ type world struct {
 	revisions map[string][]*clusters.Revision
 	events    map[string][]*clusters.Event // by UID of what they are about
 	bound     map[string]string            // node by namespace/name of a pod, from its Scheduled event
+	agents    []agent
+	excuses   []*excuse
 }
 
 // nodeFacts are what a node's state depends on, the same for all DaemonSets.
@@ -48,7 +50,7 @@ const (
 // five minutes is no longer heard from.
 const heartbeatLimit = 15 * time.Minute
 
-func newWorld(live *clusters.Live, ps []*predicate, o Options) *world {
+func newWorld(live *clusters.Live, o Options) *world {
 	w := &world{live: live, options: o, keys: taintKeysOf(o.Taints), now: live.ObservedAt}
 	w.nodes = slices.Clone(live.Nodes)
 	slices.SortFunc(w.nodes, func(a, b clusters.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -59,7 +61,6 @@ func newWorld(live *clusters.Live, ps []*predicate, o Options) *world {
 		w.facts[i] = w.nodeFacts(&w.nodes[i])
 	}
 	w.indexTaints()
-	w.indexLabels(ps)
 	w.indexPods()
 	w.revisions = map[string][]*clusters.Revision{}
 	for i := range live.Revisions {
@@ -96,26 +97,29 @@ func (w *world) nodeFacts(n *clusters.Node) nodeFacts {
 	if IsVirtual(n) {
 		f |= virtual
 	}
-	if w.within(n.Created) {
+	if within(w.now, n.Created, w.options.Grace) {
 		f |= young
 	}
 	if _, ok := taintIn(w.keys.startup, n.Taints); ok {
 		f |= startupTainted
 	}
-	if r, ok := readyCondition(n); ok && (r.Status != corev1.ConditionTrue || w.stale(r)) {
+	if r, ok := readyCondition(n); ok && (r.Status != corev1.ConditionTrue || w.stale(n, r)) {
 		f |= down
 	}
 	return f
 }
 
-// within tells whether t is less than the startup grace ago; a missing time
-// counts as long ago, and one ahead of the observation's clock as now.
-func (w *world) within(t time.Time) bool {
-	return !t.IsZero() && max(w.now.Sub(t), 0) < w.options.Grace
+// within tells whether t is less than a grace before now; a missing time counts
+// as long ago, and one ahead of the observation's clock as now.
+func within(now, t time.Time, grace time.Duration) bool {
+	return !t.IsZero() && max(now.Sub(t), 0) < grace
 }
 
-func (w *world) stale(ready corev1.NodeCondition) bool {
-	return !ready.LastHeartbeatTime.IsZero() && w.now.Sub(ready.LastHeartbeatTime.Time) > heartbeatLimit
+// stale tells whether a node that says Ready is not heard from: neither its
+// status nor its lease, where that was read, is renewed.
+func (w *world) stale(n *clusters.Node, ready corev1.NodeCondition) bool {
+	late := func(t time.Time) bool { return w.now.Sub(t) > heartbeatLimit }
+	return !ready.LastHeartbeatTime.IsZero() && late(ready.LastHeartbeatTime.Time) && late(n.Lease)
 }
 
 func readyCondition(n *clusters.Node) (corev1.NodeCondition, bool) {

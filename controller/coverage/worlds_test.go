@@ -71,18 +71,44 @@ func smallWorld(d dice) *scenario {
 		for n := range d(4) {
 			s.live.Revisions = append(s.live.Revisions, clusters.Revision{
 				Namespace: ds.Namespace, Name: fmt.Sprintf("%s-%d", ds.Name, n), Number: int64(d(3)), Hash: pick(d, []string{"", "h1", "h2"}),
-				Owner: clusters.Owner{Kind: "DaemonSet", Name: ds.Name, UID: string(ds.UID)}, Created: ago(d),
+				Owner: clusters.Owner{Kind: "DaemonSet", Name: ds.Name, UID: string(ds.UID)}, Created: ago(d), Placement: worldPlacement(d, ds),
 			})
 		}
 	}
 	for i := range d(18) {
 		s.live.Pods = append(s.live.Pods, worldPod(d, fmt.Sprintf("p%d", i)))
 	}
+	s.options.Agents = some(d, 2, func() clusters.Agent { return worldAgent(d) })
+	s.options.Exceptions = some(d, 2, func() clusters.Exception { return worldException(d) })
 	s.live.Events = some(d, 6, func() clusters.Event { return worldEvent(d) })
 	if d.odds(6) {
 		s.live.Blanks = []clusters.Blank{{Resource: "events", Reason: "forbidden"}}
 	}
 	return s
+}
+
+// worldPlacement is that of a revision: mostly the live one's.
+func worldPlacement(d dice, ds appsv1.DaemonSet) clusters.Placement {
+	if d.odds(3) {
+		return clusters.PlacementOf(new(worldTemplate(d)))
+	}
+	return clusters.PlacementOf(&ds.Spec.Template.Spec)
+}
+
+func worldAgent(d dice) clusters.Agent {
+	a := clusters.Agent{Name: pick(d, []string{"a", "b"}), Min: pick(d, []string{"100%", "50%", "2"}), Severity: "error", StartupGrace: time.Duration(d(3)) * 5 * time.Minute}
+	a.Names = []string{"kube/" + pick(d, []string{"ds0", "ds1"})}
+	if d.odds(2) {
+		a.Nodes = &metav1.LabelSelector{MatchLabels: map[string]string{pick(d, worldKeys): pick(d, worldValues)}}
+	}
+	return a
+}
+
+func worldException(d dice) clusters.Exception {
+	return clusters.Exception{
+		Agent: pick(d, []string{"", "a"}), Code: pick(d, []string{"", "CoverageLost", "NodeNotReady", "UntoleratedTaint", "AgentUncovered"}),
+		Nodes: pick(d, [][]string{nil, {"n0"}, {"n1", "n2"}}), Reason: "known", Owner: "o", Until: worldNow.Add(time.Duration(d(2)) * time.Hour),
+	}
 }
 
 func ago(d dice) time.Time { return worldNow.Add(-time.Duration(d(20)-1) * time.Minute) }

@@ -5,7 +5,6 @@ package drift
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollcall.dev/rollcall/clusters"
 )
 
 // Object is a live object that is not as Git says.
@@ -93,42 +94,11 @@ func containers(list string, want, live []corev1.Container, managed []metav1.Man
 			continue
 		}
 		f := Field{Path: fmt.Sprintf("spec.template.spec.%s[name=%s].image", list, w.Name), Desired: w.Image, Live: have}
-		f.Manager, f.NotAfter = writer(managed, "f:spec", "f:template", "f:spec", "f:"+list, fmt.Sprintf(`k:{"name":%q}`, w.Name), "f:image")
+		writer, ok := clusters.LastWriter(managed, "f:spec", "f:template", "f:spec", "f:"+list, fmt.Sprintf(`k:{"name":%q}`, w.Name), "f:image")
+		if f.Manager = writer.Manager; ok && !writer.NotAfter.IsZero() {
+			f.NotAfter = &writer.NotAfter
+		}
 		out = append(out, f)
 	}
 	return out
-}
-
-// writer finds the manager that owns a path of managedFields. Of several it is
-// the one that wrote last.
-func writer(managed []metav1.ManagedFieldsEntry, path ...string) (string, *time.Time) {
-	name := ""
-	var at *time.Time
-	for _, m := range managed {
-		if m.Subresource != "" || m.FieldsV1 == nil || !owns(m.FieldsV1.GetRawBytes(), path) {
-			continue
-		}
-		if at == nil || m.Time != nil && m.Time.After(*at) {
-			name = m.Manager
-			if m.Time != nil {
-				at = new(m.Time.UTC())
-			}
-		}
-	}
-	return name, at
-}
-
-func owns(raw []byte, path []string) bool {
-	for _, step := range path {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(raw, &fields) != nil { // not a set of fields: owns nothing
-			return false
-		}
-		next, ok := fields[step]
-		if !ok {
-			return false
-		}
-		raw = next
-	}
-	return true
 }

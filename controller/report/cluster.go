@@ -25,6 +25,8 @@ type Judged struct {
 	Live       clusters.Live
 	ObserveErr error
 	Coverage   coverage.Cluster
+	Excluded   []string // namespace/name of DaemonSets that are not judged
+	Exceptions []int    // those of Coverage.Used, by their index in the fleet
 	Drift      []drift.Object
 	Findings   []Finding // of the render and the cluster's declaration
 }
@@ -33,7 +35,7 @@ type Judged struct {
 func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	c := Cluster{
 		Name: j.Cluster.Name, Labels: j.Cluster.Labels, Sync: syncOf(j), Observation: observationOf(j),
-		DaemonSets: []DaemonSet{}, Drift: []drift.Object{}, findings: j.Findings,
+		DaemonSets: []DaemonSet{}, Agents: []Agent{}, Drift: []drift.Object{}, findings: j.Findings,
 	}
 	if j.ObserveErr != nil {
 		c.findings = append(c.findings, observationFinding(c))
@@ -45,20 +47,32 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	if j.Retain {
 		c.judged = j.Coverage.DaemonSets
 	}
-	g := &gather{cluster: c.Name, by: map[coverage.Cause]*gathering{}}
+	c.Agents = agentsOf(j.Coverage.Agents)
+	if len(j.Excluded) > 0 {
+		c.Excluded = new(sampleOf(slices.Sorted(slices.Values(j.Excluded))))
+	}
+	c.used = map[int]bool{}
+	for i, used := range j.Coverage.Used {
+		if used {
+			c.used[j.Exceptions[i]] = true
+		}
+	}
+	_, blind := j.Live.Lacks("events")
+	g := &gather{cluster: c.Name, agents: j.Coverage.Agents, blind: blind, by: map[coverage.Cause]*gathering{}}
 	for i := range j.Coverage.DaemonSets {
 		d := &j.Coverage.DaemonSets[i]
 		// Rows are the dear part: made once, for the lists and for the findings.
 		rows := d.Rows(func(s coverage.State) bool { return s.Attention() || keep(s) })
 		out := daemonSetOf(d, j)
 		for _, row := range rows {
-			if keep(row.State) {
+			if st := row.State; keep(st) {
 				out.Nodes = append(out.Nodes, nodeOf(row))
 			}
 		}
 		g.daemonSet(out, d, rows)
 		c.DaemonSets = append(c.DaemonSets, out)
 	}
+	g.whole(j.Coverage)
 	c.findings = slices.Concat(c.findings, g.findings(), clusterFindings(c.Name, j))
 	return c
 }
@@ -68,7 +82,7 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 func Invalid(name, file string, err error) Cluster {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ") // faults come a line each
 	c := Cluster{
-		Name: name, Sync: Sync{State: SyncUnknown}, DaemonSets: []DaemonSet{}, Drift: []drift.Object{},
+		Name: name, Sync: Sync{State: SyncUnknown}, DaemonSets: []DaemonSet{}, Agents: []Agent{}, Drift: []drift.Object{},
 		Observation: Observation{State: clusters.Failed, Stage: "reading its declaration", Error: text},
 	}
 	c.findings = []Finding{NewFinding(name, "InvalidCluster", text, coverage.Cause{Kind: "fleet", Key: file})}
@@ -112,12 +126,23 @@ func daemonSetOf(d *coverage.DaemonSet, j Judged) DaemonSet {
 		Namespace: d.Namespace, Name: d.Name, InGit: inGit(d, j), Live: d.Subject.Live != nil,
 		Counts: countsOf(d.Counts), Nodes: []Node{}, StrayPods: []Stray{},
 	}
-	out.counts = !j.HasSource || out.InGit == nil || *out.InGit
+	for _, a := range d.Agents {
+		if a < len(j.Coverage.Agents) { // none are summed up where not all DaemonSets were read
+			out.Agents = append(out.Agents, j.Coverage.Agents[a].Name)
+		}
+	}
+	out.counts = !j.HasSource || out.InGit == nil || *out.InGit || len(d.Agents) > 0
 	if d.Subject.Live != nil {
 		out.Owner = coverage.Owner(d.Subject.Live.ObjectMeta)
 	}
 	if len(d.Outdated) > 0 {
 		out.Outdated = new(sampleOf(d.Outdated))
+	}
+	if len(d.Joined) > 0 {
+		out.Joined = new(sampleOf(d.Joined))
+	}
+	for _, l := range d.Lost {
+		out.Lost = append(out.Lost, Loss{l.Reason.Message, l.Reason.Cause, sampleOf(l.Nodes)})
 	}
 	for _, s := range d.Strays {
 		out.StrayPods = append(out.StrayPods, Stray{s.Pod.Name, s.Pod.Node, reasonsOf([]coverage.Reason{s.Reason})})
@@ -139,7 +164,7 @@ func inGit(d *coverage.DaemonSet, j Judged) *bool {
 }
 
 func countsOf(c coverage.Counts) Counts {
-	out := Counts{Nodes: c.Nodes, Intended: c.Intended, ShouldRun: c.ShouldRun, Covered: c.Covered, States: map[string]int{}}
+	out := Counts{Nodes: c.Nodes, Intended: c.Intended, ShouldRun: c.ShouldRun, Covered: c.Covered, Excused: c.Excused, States: map[string]int{}}
 	if c.UpToDateKnown {
 		out.UpToDate = new(c.UpToDate)
 	}
@@ -155,6 +180,7 @@ func nodeOf(r coverage.Row) Node {
 	n := Node{
 		Name: r.Node, State: r.State.String(), ShouldRun: r.ShouldRun, ShouldContinueRunning: r.ShouldContinueRunning,
 		Intended: r.Intended, Covered: r.Covered, UpToDate: r.UpToDate, Pods: []Pod{}, Reasons: reasonsOf(r.Reasons),
+		Excused: r.Excused != nil, Excuse: excuseOf(r.Excused),
 	}
 	for _, p := range r.Pods {
 		n.Pods = append(n.Pods, Pod{p.Name, string(p.Phase), p.Ready, !p.Deleting.IsZero(), p.Labels[appsv1.ControllerRevisionHashLabelKey]})

@@ -1,7 +1,5 @@
 package report
 
-import "rollcall.dev/rollcall/controller/coverage"
-
 // Severity of a finding.
 type Severity string
 
@@ -15,6 +13,9 @@ const (
 func (s Severity) rank() int {
 	return map[Severity]int{Error: 0, Warning: 1, Info: 2}[s]
 }
+
+// Above tells whether it is more severe than another.
+func (s Severity) Above(other Severity) bool { return s.rank() < other.rank() }
 
 // Code is a reason code with what it means and what to do about it.
 type Code struct {
@@ -63,8 +64,17 @@ var Codes = []Code{
 	{"OrphanPod", Warning, "a pod without this owner matches the selector", "delete it, or let the controller adopt it"},
 	{"NodeGone", Info, "a pod of a node that no longer exists", "the pod garbage collector deletes it within two minutes"},
 	{"StatusStale", Info, "the DaemonSet's own counters disagree with nodes and pods", "believe the nodes and pods; look again in a minute"},
-	{"ControllerStalled", Warning, "the DaemonSet controller has not seen the current generation", "check that the kube-controller-manager runs"},
+	{"ControllerStalled", Error, "the DaemonSet controller has not seen the current generation, or tries nothing for nodes that want a pod", "check that the kube-controller-manager runs: kubectl -n kube-system get lease kube-controller-manager"},
 	{"NoEligibleNodes", Info, "no node is meant to run the DaemonSet", "check its nodeSelector and affinity, unless that is meant"},
+	{"CoverageLost", Error, "nodes that were intended no longer are: by a taint, a changed template or a label", "undo the change, or accept it: an exception with code CoverageLost"},
+	{"StartupTaintStays", Error, "the taint of a starting node was not removed in time, and keeps the pod away", "look at the agent that removes it (a CNI, a CSI driver, a cloud controller) on this node"},
+	{"AgentAbsent", Error, "an agent of the fleet has no DaemonSet in the cluster", "deploy it, or take the cluster out of the agent's clusters"},
+	{"AgentUncovered", Error, "nodes that an agent must cover are left out by all of its DaemonSets", "tolerate or select them, or take them out of the agent's nodes"},
+	{"ExceptionExpired", Warning, "an exception is over, and excuses nothing any more", "mend the gap, or give the exception a new end"},
+	{"ExceptionUnused", Info, "an exception excuses nothing", "remove it"},
+	{"InvalidAnnotation", Warning, "an annotation rollcall.dev/… cannot be read", "write it as the message shows"},
+	{"ProgressDeadlineExceeded", Warning, "a rolling update stands still although its budget is free", "check that the kube-controller-manager runs"},
+	{"AgentUnmatched", Warning, "an agent of the fleet matches no cluster", "check the names and labels of its clusters"},
 	{"DaemonSetAbsent", Error, "the DaemonSet is in Git and not in the cluster", "apply it, or take the cluster out of the target"},
 	{"Modified", Warning, "a field of a live object is not as Git says", "apply Git's version, or commit the live one"},
 	{"TierMissing", Info, "an optional resource could not be read, so that some reasons are blank", "grant list on it, or record it: rollcall names it"},
@@ -97,13 +107,4 @@ func codeOf(name string) Code {
 		}
 	}
 	return Code{Name: name, Severity: Error, Meaning: "the kubelet's own reason", Remedy: "look at the pod's status and events"}
-}
-
-// severityOf is a code's severity, but a node that is starting or updating is
-// information whatever is awaited there.
-func severityOf(code coverage.Code, state coverage.State) Severity {
-	if state == coverage.Starting || state == coverage.Updating {
-		return Info
-	}
-	return codeOf(string(code)).Severity
 }

@@ -6,11 +6,10 @@ import (
 	"go/token"
 	"strconv"
 	"testing"
-	"time"
 
+	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/report"
-	"rollcall.dev/rollcall/sync/source"
 )
 
 // constants are the string constants of a file whose type has a name, or any.
@@ -118,7 +117,7 @@ func TestSeverities(t *testing.T) {
 func TestOneClusterTwice(t *testing.T) {
 	cs := []report.Cluster{{Name: "admin", Identity: "uid"}, {Name: "reader", Identity: "uid"}, {Name: "other", Identity: "uid-2"}}
 	for fleet, want := range map[string]report.Severity{"f": report.Error, "": report.Info} {
-		found := report.New(fleet, time.Time{}, source.Revision{}, "attention", cs, nil).Findings
+		found := report.New(report.Scope{Fleet: clusters.Fleet{Name: fleet}, NodesListed: "attention"}, cs, nil).Findings
 		if len(found) != 2 || found[0].Cluster != "admin" || found[1].Cluster != "reader" || found[0].Severity != want || found[0].Code != "DuplicateIdentity" {
 			t.Errorf("fleet %q: %+v", fleet, found)
 		}

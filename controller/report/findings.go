@@ -44,10 +44,18 @@ type gathering struct {
 // gather holds the findings of one cluster while they are collected.
 type gather struct {
 	cluster string
+	agents  []coverage.Agent
+	blind   bool // without events it is not known what was tried
 	by      map[coverage.Cause]*gathering
 }
 
-func (g *gather) add(d DaemonSet, r coverage.Reason, severity Severity, nodes ...string) {
+// subject is what a reason is about: DaemonSets, and whether they count.
+type subject struct {
+	keys   []string
+	counts bool
+}
+
+func (g *gather) add(s subject, r coverage.Reason, severity Severity, nodes ...string) {
 	f := NewFinding(g.cluster, string(r.Code), r.Message, r.Cause)
 	f.Severity = severity
 	at := g.by[r.Cause]
@@ -56,11 +64,13 @@ func (g *gather) add(d DaemonSet, r coverage.Reason, severity Severity, nodes ..
 		g.by[r.Cause] = at
 	}
 	// What counts decides the words; among equals the first in order stays.
-	if d.counts && (!at.counted || f.Severity.rank() < at.finding.Severity.rank()) {
+	if s.counts && (!at.counted || f.Severity.rank() < at.finding.Severity.rank()) {
 		at.finding = f
 	}
-	at.counted = at.counted || d.counts
-	at.daemonSets[d.Key()] = true
+	at.counted = at.counted || s.counts
+	for _, key := range s.keys {
+		at.daemonSets[key] = true
+	}
 	for _, n := range nodes {
 		at.nodes[n] = true
 	}
@@ -69,22 +79,109 @@ func (g *gather) add(d DaemonSet, r coverage.Reason, severity Severity, nodes ..
 	}
 }
 
-// daemonSet groups what is wrong with a DaemonSet by its cause.
+// daemonSet groups what is wrong with a DaemonSet by its cause. A node that
+// starts or is being updated is no finding, and neither is an excused one.
 func (g *gather) daemonSet(at DaemonSet, d *coverage.DaemonSet, rows []coverage.Row) {
-	for _, row := range rows {
-		if row.State.Attention() {
-			g.add(at, row.Reasons[0], severityOf(row.Reasons[0].Code, row.State), row.Node)
-		}
+	s := subject{[]string{at.Key()}, at.counts}
+	for _, l := range d.Lost {
+		g.add(s, l.Reason, g.lossSeverity(d, l), l.Nodes...)
 	}
 	for _, p := range d.Problems {
-		g.add(at, p, codeOf(string(p.Code)).Severity)
+		g.add(s, p, g.severity(d, p.Code, codeOf(string(p.Code)).Severity))
+	}
+	for _, row := range rows {
+		if st := row.State; st.Attention() && st != coverage.Starting && st != coverage.Updating && row.Excused == nil {
+			g.add(s, g.cause(row.Reasons[0]), g.rowSeverity(d, row), row.Node)
+		}
 	}
 	if d.Rollout != nil {
-		g.add(at, *d.Rollout, codeOf(string(d.Rollout.Code)).Severity, d.Outdated...)
+		g.add(s, *d.Rollout, g.severity(d, d.Rollout.Code, codeOf(string(d.Rollout.Code)).Severity), d.Outdated...)
 	}
-	for _, s := range d.Strays {
-		g.add(at, s.Reason, codeOf(string(s.Reason.Code)).Severity)
+	for _, stray := range d.Strays {
+		g.add(s, stray.Reason, g.severity(d, stray.Reason.Code, codeOf(string(stray.Reason.Code)).Severity))
 	}
+}
+
+// cause is what a node's reason is a sign of: where nobody tried to create its
+// pod, of a controller that does not work.
+func (g *gather) cause(r coverage.Reason) coverage.Reason {
+	if r.Code == coverage.NotAttempted && r.Cause.Kind == "controller" && !g.blind {
+		r.Code = coverage.ControllerStalled
+	}
+	return r
+}
+
+// whole adds what is about no single DaemonSet: what agents lack, and
+// annotations.
+func (g *gather) whole(c coverage.Cluster) {
+	for _, a := range c.Agents {
+		for _, gap := range a.Gaps {
+			severity := agentSeverity(a, gap.Reason.Code, codeOf(string(gap.Reason.Code)).Severity)
+			if a.Met {
+				severity = Info
+			}
+			g.add(subject{a.DaemonSets, true}, gap.Reason, severity, gap.Nodes...)
+		}
+	}
+	for _, p := range c.Problems {
+		g.add(subject{counts: true}, p, codeOf(string(p.Code)).Severity)
+	}
+}
+
+// severity is a code's own one, or what the agents of the DaemonSet make of it:
+// the highest of theirs.
+func (g *gather) severity(d *coverage.DaemonSet, c coverage.Code, own Severity) Severity {
+	return g.highest(d, own, func(a coverage.Agent) Severity { return agentSeverity(a, c, own) })
+}
+
+func (g *gather) highest(d *coverage.DaemonSet, own Severity, of func(coverage.Agent) Severity) Severity {
+	if len(d.Agents) == 0 || len(g.agents) == 0 {
+		return own
+	}
+	severity := Info
+	for _, i := range d.Agents {
+		if s := of(g.agents[i]); s.rank() < severity.rank() {
+			severity = s
+		}
+	}
+	return severity
+}
+
+// agentSeverity is what an agent says of a code, else the code's own severity
+// and no higher than a gap of the agent is.
+func agentSeverity(a coverage.Agent, c coverage.Code, own Severity) Severity {
+	if s, ok := a.Severities[string(c)]; ok {
+		return Severity(s)
+	}
+	if s := Severity(a.Severity); s.rank() > own.rank() {
+		return s
+	}
+	return own
+}
+
+// rowSeverity is the severity of a node that needs attention. An intended node
+// without a pod is an error whatever the reason; where an agent is covered as
+// far as it must be, what is missing is information.
+func (g *gather) rowSeverity(d *coverage.DaemonSet, row coverage.Row) Severity {
+	own := codeOf(string(row.Reasons[0].Code)).Severity
+	if row.State == coverage.Missing {
+		own = Error
+	}
+	return g.highest(d, own, func(a coverage.Agent) Severity {
+		if gap := row.State == coverage.Missing || row.State == coverage.NotReady || row.State == coverage.NodeNotReady; gap && a.Met {
+			return Info
+		}
+		return agentSeverity(a, row.Reasons[0].Code, own)
+	})
+}
+
+// lossSeverity: what was replaced long ago, or what no agent of the DaemonSet
+// asks for, is information.
+func (g *gather) lossSeverity(d *coverage.DaemonSet, l coverage.Loss) Severity {
+	if l.Old || l.Unclaimed {
+		return Info
+	}
+	return g.severity(d, l.Reason.Code, codeOf(string(l.Reason.Code)).Severity)
 }
 
 // clusterFindings are about the cluster as a whole: who changed its objects,
@@ -110,7 +207,8 @@ func (g *gather) findings() []Finding {
 			f.Severity = Info
 		}
 		f.DaemonSets = slices.Sorted(maps.Keys(at.daemonSets))
-		f.Nodes = sampleOf(slices.Sorted(maps.Keys(at.nodes)))
+		f.nodes = slices.Sorted(maps.Keys(at.nodes))
+		f.Nodes = sampleOf(f.nodes)
 		if !at.since.IsZero() {
 			f.Since = new(at.since.UTC())
 		}

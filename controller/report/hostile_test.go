@@ -59,7 +59,7 @@ func hostile(t *testing.T) report.Report {
 	away := report.NewCluster(report.Judged{Cluster: clusters.Cluster{Name: "away" + evil}, HasSource: true, ObserveErr: &clusters.ObserveError{State: clusters.Denied, Stage: "listing " + evil, Err: errText(evil)}}, nil)
 	unrendered := report.NewCluster(report.Judged{Cluster: clusters.Cluster{Name: "x" + evil}, HasSource: true, RenderErr: errText(evil), Live: clusters.Live{ObservedAt: noon}}, nil)
 	rev := source.Revision{URL: "https://git.example/" + evil, Ref: evil, Commit: strings.Repeat("0", 40)}
-	return report.New("fleet"+evil, noon, rev, "attention", []report.Cluster{c, away, unrendered}, []report.Finding{report.NewFinding("", evil, evil, coverage.Cause{Kind: evil, Key: evil})})
+	return report.New(report.Scope{Fleet: clusters.Fleet{Name: "fleet" + evil}, At: noon, Revision: rev, NodesListed: "attention"}, []report.Cluster{c, away, unrendered}, []report.Finding{report.NewFinding("", evil, evil, coverage.Cause{Kind: evil, Key: evil})})
 }
 
 // steers tells of a rune that a terminal or a reader would not show as itself.
@@ -165,7 +165,7 @@ func TestGroupedMessages(t *testing.T) {
 		l.Nodes = append(l.Nodes, n)
 	}
 	c := judge(variant{}, report.Judged{Cluster: clusters.Cluster{Name: "c"}, Live: l}, coverage.State.Attention)
-	text := encode(t, "table", report.New("", noon, source.Revision{}, "attention", []report.Cluster{c}, nil))
+	text := encode(t, "table", report.New(report.Scope{At: noon, NodesListed: "attention"}, []report.Cluster{c}, nil))
 	want := "n1, n2, n3\n        n1: the node's Ready condition is False (KubeletNotReady): disk of n1 is full\n"
 	if !strings.Contains(text, want) {
 		t.Errorf("the message must say whose it is:\n%s", text)
@@ -194,7 +194,7 @@ func TestStory(t *testing.T) {
 			t.Errorf("the story lacks %q:\n%s", want, text)
 		}
 	}
-	if strings.Count(text, "remedy:") != 1 {
+	if strings.Count(text, "remedy:") != 2 { // of the taint, and of the loss
 		t.Errorf("what is excluded by design needs no remedy:\n%s", text)
 	}
 }

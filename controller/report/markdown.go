@@ -20,6 +20,7 @@ func markdown(r Report) string {
 	for _, c := range r.Clusters {
 		b.WriteString(clusterRow(c))
 	}
+	markdownAgents(&b, r.Agents)
 	markdownFindings(&b, r)
 	for _, c := range r.Clusters {
 		markdownDetails(&b, c)
@@ -48,6 +49,20 @@ func clusterRow(c Cluster) string {
 	return fmt.Sprintf("| %s | %s | %s | %d | %d/%d | %s |\n", md(c.Name), c.Sync.State, at, s.DaemonSets, s.Covered, s.Intended, up)
 }
 
+func markdownAgents(b *strings.Builder, as []AgentTotal) {
+	if len(as) == 0 {
+		return
+	}
+	b.WriteString("\n| Agent | Covered | Min | Clusters | Not reached in | Missing |\n|---|--:|--:|--:|---|---|\n")
+	for _, a := range as {
+		where := fmt.Sprint(a.Clusters)
+		if a.Unknown > 0 {
+			where += fmt.Sprintf(", **%d unknown**", a.Unknown)
+		}
+		fmt.Fprintf(b, "| %s | %d/%d | %s | %s | %s | %s |\n", md(a.Name), a.Covered, a.Intended, md(a.Min), where, md(listed(sampleOf(a.Unmet))), md(listed(a.Missing)))
+	}
+}
+
 func markdownFindings(b *strings.Builder, r Report) {
 	if len(r.Findings) == 0 {
 		b.WriteString("\nNo findings.\n")
@@ -70,7 +85,7 @@ func markdownFindings(b *strings.Builder, r Report) {
 func markdownDetails(b *strings.Builder, c Cluster) {
 	var rows strings.Builder
 	for _, d := range c.DaemonSets {
-		for _, g := range groups(d.Nodes) {
+		for _, g := range groups(unexcused(d.Nodes)) {
 			if d.counts {
 				fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s |\n", md(d.Key()), g.state, md(g.code), md(listed(sampleOf(g.nodes))), md(g.message))
 			}

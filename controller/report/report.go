@@ -18,16 +18,17 @@ import (
 
 // Report is one look at a fleet.
 type Report struct {
-	APIVersion  string    `json:"apiVersion"`
-	Kind        string    `json:"kind"`
-	Fleet       string    `json:"fleet,omitempty"`
-	GeneratedAt time.Time `json:"generatedAt"`
-	Complete    bool      `json:"complete"`    // every cluster was read and rendered
-	NodesListed string    `json:"nodesListed"` // attention or all
-	Source      *Source   `json:"source,omitempty"`
-	Summary     Summary   `json:"summary"`
-	Clusters    []Cluster `json:"clusters"`
-	Findings    []Finding `json:"findings"`
+	APIVersion  string       `json:"apiVersion"`
+	Kind        string       `json:"kind"`
+	Fleet       string       `json:"fleet,omitempty"`
+	GeneratedAt time.Time    `json:"generatedAt"`
+	Complete    bool         `json:"complete"`    // every cluster was read and rendered
+	NodesListed string       `json:"nodesListed"` // attention or all
+	Source      *Source      `json:"source,omitempty"`
+	Summary     Summary      `json:"summary"`
+	Agents      []AgentTotal `json:"agents"` // over all clusters
+	Clusters    []Cluster    `json:"clusters"`
+	Findings    []Finding    `json:"findings"`
 }
 
 // Source is the commit that the desired state was rendered from.
@@ -70,10 +71,13 @@ type Cluster struct {
 	Sync        Sync              `json:"sync"`
 	Observation Observation       `json:"observation"`
 	DaemonSets  []DaemonSet       `json:"daemonSets"`
+	Excluded    *Sample           `json:"excluded,omitempty"` // DaemonSets that the fleet file leaves out
+	Agents      []Agent           `json:"agents"`
 	Drift       []drift.Object    `json:"drift"`
 
 	findings []Finding
 	judged   []coverage.DaemonSet
+	used     map[int]bool // exceptions of the fleet file that excused something, by index
 }
 
 // SyncState is how live objects relate to Git.
@@ -113,7 +117,10 @@ type DaemonSet struct {
 	Live      bool     `json:"live"`
 	Owner     string   `json:"owner,omitempty"`
 	Counts    Counts   `json:"counts"`
+	Agents    []string `json:"agents,omitempty"` // that it belongs to
 	Outdated  *Sample  `json:"outdated,omitempty"`
+	Joined    *Sample  `json:"joined,omitempty"` // nodes that are not outdated only because they joined later
+	Lost      []Loss   `json:"lost,omitempty"`
 	Nodes     []Node   `json:"nodes"`
 	StrayPods []Stray  `json:"strayPods"`
 	Notes     []Reason `json:"notes,omitempty"` // about the DaemonSet as a whole
@@ -145,8 +152,24 @@ type Node struct {
 	Covered               bool     `json:"covered"`
 	UpToDate              *bool    `json:"upToDate"`
 	Excused               bool     `json:"excused"`
+	Excuse                *Excuse  `json:"excuse,omitempty"`
 	Pods                  []Pod    `json:"pods"`
 	Reasons               []Reason `json:"reasons"`
+}
+
+// Excuse is why a gap or a finding is accepted, by whom and until when.
+type Excuse struct {
+	Reason string    `json:"reason"`
+	Owner  string    `json:"owner"`
+	Until  time.Time `json:"until"`
+	Node   string    `json:"node,omitempty"` // whose annotation says so
+}
+
+// Loss is nodes that were intended and no longer are, by cause.
+type Loss struct {
+	Message string         `json:"message"`
+	Cause   coverage.Cause `json:"cause"`
+	Nodes   Sample         `json:"nodes"`
 }
 
 // Pod is a pod of a row.
@@ -203,22 +226,37 @@ type Finding struct {
 	Nodes      Sample         `json:"nodes"`
 	Since      *time.Time     `json:"since,omitempty"`
 	Remedy     string         `json:"remedy,omitempty"`
+	Excuse     *Excuse        `json:"excuse,omitempty"` // accepted, and therefore information
+
+	nodes []string // all of them
+}
+
+// Scope is what a report is about.
+type Scope struct {
+	Fleet       clusters.Fleet
+	At          time.Time
+	Revision    source.Revision // zero: without a source
+	NodesListed string          // attention or all
+	Narrowed    bool            // not all of the fleet's clusters or DaemonSets were looked at
 }
 
 // New sums clusters up. They are sorted here.
-func New(fleet string, at time.Time, rev source.Revision, nodesListed string, cs []Cluster, more []Finding) Report {
+func New(s Scope, cs []Cluster, more []Finding) Report {
 	r := Report{
-		APIVersion: clusters.APIVersion, Kind: "Report", Fleet: fleet, GeneratedAt: at.UTC().Truncate(time.Second),
-		Complete: true, NodesListed: nodesListed, Clusters: sortedClusters(cs),
+		APIVersion: clusters.APIVersion, Kind: "Report", Fleet: s.Fleet.Name, GeneratedAt: s.At.UTC().Truncate(time.Second),
+		Complete: true, NodesListed: s.NodesListed, Clusters: sortedClusters(cs),
 	}
-	if !rev.IsZero() {
+	if rev := s.Revision; !rev.IsZero() {
 		r.Source = &Source{rev.URL, rev.Ref, rev.Commit, rev.CommittedAt.UTC(), rev.FetchedAt.UTC().Truncate(time.Second)}
 	}
 	r.Findings = append([]Finding{}, more...)
 	for i := range r.Clusters {
 		r.add(&r.Clusters[i])
 	}
-	r.Findings = append(r.Findings, duplicates(r.Clusters, fleet != "")...)
+	r.Findings = append(r.Findings, duplicates(r.Clusters, s.Fleet.Name != "")...)
+	used := r.excuse(s)
+	r.Findings = append(r.Findings, exceptionFindings(s, r.Clusters, used)...)
+	r.Agents = agentTotals(s.Fleet, r.Clusters)
 	sortFindings(r.Findings)
 	for _, f := range r.Findings {
 		r.Summary.Findings.add(f.Severity)

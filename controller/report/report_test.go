@@ -20,7 +20,6 @@ import (
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/report"
-	"rollcall.dev/rollcall/sync/source"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -96,18 +95,28 @@ func TestColorOnlyRepeats(t *testing.T) {
 // contract is DESIGN.md's JSON, by path: [] is an item of a list. A ? stands
 // for what is left out where there is nothing to tell.
 var contract = map[string]string{
-	"":                                              "apiVersion clusters complete findings fleet generatedAt kind nodesListed source summary",
+	"":                                              "agents apiVersion clusters complete findings fleet generatedAt kind nodesListed source summary",
 	"source":                                        "commit committedAt fetchedAt ref url",
 	"summary":                                       "clusters covered daemonSets excused findings intended nodes unknown upToDate",
 	"summary.findings":                              "error info warning",
-	"clusters[]":                                    "daemonSets drift identity? labels? name nodes observation sync version?",
+	"agents[]":                                      "clusters covered excused intended min missing name severity unknown unmet waiting",
+	"agents[].missing":                              "count sample",
+	"clusters[]":                                    "agents daemonSets drift excluded? identity? labels? name nodes observation sync version?",
 	"clusters[].sync":                               "components? error? overlay? state",
 	"clusters[].observation":                        "at? error? recorded? stage? state",
-	"clusters[].daemonSets[]":                       "counts inGit live name namespace nodes notes? outdated? owner? strayPods",
+	"clusters[].excluded":                           "count sample",
+	"clusters[].agents[]":                           "covered daemonSets excused intended met min missing name severity waiting",
+	"clusters[].agents[].missing":                   "count sample",
+	"clusters[].daemonSets[]":                       "agents? counts inGit joined? live lost? name namespace nodes notes? outdated? owner? strayPods",
+	"clusters[].daemonSets[].joined":                "count sample",
+	"clusters[].daemonSets[].lost[]":                "cause message nodes",
+	"clusters[].daemonSets[].lost[].cause":          "key kind",
+	"clusters[].daemonSets[].lost[].nodes":          "count sample",
+	"clusters[].daemonSets[].nodes[].excuse":        "node? owner reason until",
 	"clusters[].daemonSets[].counts":                "covered excused intended nodes shouldRun states upToDate",
 	"clusters[].daemonSets[].outdated":              "count sample",
 	"clusters[].daemonSets[].notes[]":               "code message",
-	"clusters[].daemonSets[].nodes[]":               "covered excused intended name pods reasons shouldContinueRunning shouldRun state upToDate",
+	"clusters[].daemonSets[].nodes[]":               "covered excuse? excused intended name pods reasons shouldContinueRunning shouldRun state upToDate",
 	"clusters[].daemonSets[].nodes[].pods[]":        "deleting? name phase ready revision?",
 	"clusters[].daemonSets[].nodes[].reasons[]":     "code message",
 	"clusters[].daemonSets[].strayPods[]":           "name node? reasons",
@@ -115,7 +124,8 @@ var contract = map[string]string{
 	"clusters[].drift[]":                            "fields? object state",
 	"clusters[].drift[].object":                     "apiVersion kind name namespace?",
 	"clusters[].drift[].fields[]":                   "desired live manager? notAfter? path",
-	"findings[]":                                    "cause cluster code daemonSets id message nodes remedy? severity since?",
+	"findings[]":                                    "cause cluster code daemonSets excuse? id message nodes remedy? severity since?",
+	"findings[].excuse":                             "node? owner reason until",
 	"findings[].cause":                              "key kind",
 	"findings[].nodes":                              "count sample",
 }
@@ -132,7 +142,7 @@ func TestContract(t *testing.T) {
 	checkKeys(t, seen, "", doc)
 	for path, keys := range contract {
 		for key := range strings.FieldsSeq(keys) {
-			if name := strings.TrimSuffix(key, "?"); !seen[path][name] && name != "deleting" {
+			if name := strings.TrimSuffix(key, "?"); !seen[path][name] && name != "deleting" && name != "node" {
 				t.Errorf("the fleet of this test shows no %s.%s: it proves nothing of that", path, name)
 			}
 		}
@@ -222,8 +232,8 @@ func TestCounts(t *testing.T) {
 	// prod: n1 and n5 of 5 for the agent, 0 of 5 for what is absent (the node
 	// with the taint is not intended). twins: 2 of 2 each. The proxy is not in
 	// Git; broken adds 1 of 2, since a failed render hides nothing; gone adds
-	// nothing.
-	want := report.Summary{Clusters: 5, Unknown: 1, DaemonSets: 5, Nodes: 12, Intended: 16, Covered: 7}
+	// nothing. guarded: 2 of 2, one excused, one whose taint excludes it.
+	want := report.Summary{Clusters: 6, Unknown: 1, DaemonSets: 6, Nodes: 16, Intended: 18, Covered: 9, Excused: 1}
 	got := r.Summary
 	got.Findings = report.Severities{}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -247,7 +257,7 @@ func TestComplete(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := report.New("", noon, source.Revision{}, "attention", []report.Cluster{tc.c}, nil)
+			r := report.New(report.Scope{At: noon, NodesListed: "attention"}, []report.Cluster{tc.c}, nil)
 			if r.Complete != tc.want || tc.c.Sync.State != tc.state || tc.c.Failed() == tc.want {
 				t.Errorf("%s: complete %t, sync %s", tc.reason, r.Complete, tc.c.Sync.State)
 			}
@@ -271,7 +281,7 @@ func TestUpToDate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := report.New("", noon, source.Revision{}, "attention", tc.cs, nil).Summary.UpToDate
+			got := report.New(report.Scope{At: noon, NodesListed: "attention"}, tc.cs, nil).Summary.UpToDate
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
@@ -281,7 +291,7 @@ func TestUpToDate(t *testing.T) {
 
 // Scripts walk lists: there is none that is null.
 func TestEmptyLists(t *testing.T) {
-	r := report.New("", noon, source.Revision{}, "attention", []report.Cluster{report.NewCluster(report.Judged{}, nil), gone()}[:1], nil)
+	r := report.New(report.Scope{At: noon, NodesListed: "attention"}, []report.Cluster{report.NewCluster(report.Judged{}, nil), gone()}[:1], nil)
 	for _, key := range []string{"clusters", "findings"} {
 		if _, ok := decode(t, []byte(encode(t, "json", r)))[key].([]any); !ok {
 			t.Errorf("%s is no list where there is none", key)
@@ -295,7 +305,7 @@ func TestEmptyLists(t *testing.T) {
 // A dump without any time in it was seen at no known time.
 func TestUndated(t *testing.T) {
 	c := report.NewCluster(report.Judged{Cluster: clusters.Cluster{Name: "dump", Recorded: []string{"dump.yaml"}}}, coverage.State.Attention)
-	r := report.New("", noon, source.Revision{}, "attention", []report.Cluster{c}, nil)
+	r := report.New(report.Scope{At: noon, NodesListed: "attention"}, []report.Cluster{c}, nil)
 	if c.Observation.At != nil {
 		t.Errorf("observed at %s", c.Observation.At)
 	}
@@ -322,28 +332,33 @@ func TestFindings(t *testing.T) {
 		nodes      string
 	}
 	want := map[string]brief{
-		" TargetUnmatched fleet":         {report.Warning, "target lab", "", ""},
-		"broken PathNotFound render":     {report.Error, "overlays/broken kustomization.yaml PathNotFound", "", ""},
-		"broken NotAttempted controller": {report.Error, "daemonset-controller", "obs/agent", "b2"},
-		"broken StatusStale template":    {report.Info, "obs/agent status", "obs/agent", ""},
-		"gone Unreachable observation":   {report.Error, "gone", "", ""},
-		"prod DaemonSetAbsent absent":    {report.Error, "obs/lacking", "obs/lacking", "n1 n2 n5 n6"},
-		"prod FailedCreate refused":      {report.Error, "obs/agent quota daemons", "obs/agent", "n6"},
-		"prod ImagePullBackOff image":    {report.Error, "agent:2", "obs/agent", "n2"},
-		"prod Modified manager":          {report.Warning, "obs/agent kubectl-edit", "obs/agent", ""},
-		"prod NodeUnreachable node":      {report.Error, "n4", "kube-system/proxy obs/agent obs/lacking", "n4"},
-		"prod NotAttempted controller":   {report.Info, "daemonset-controller", "kube-system/proxy", "n2 n5 n6"},
-		"prod OrphanPod template":        {report.Warning, "obs/agent pods OrphanPod", "obs/agent", ""},
-		"prod ReadinessProbe container":  {report.Info, "kube-system/proxy c", "kube-system/proxy", "n1"},
-		"prod RolloutBlocked template":   {report.Warning, "obs/agent revision", "obs/agent", "n5"},
-		"prod StatusStale template":      {report.Info, "obs/agent status", "obs/agent", ""},
-		"prod UntoleratedTaint taint":    {report.Warning, "gpu=yes:NoSchedule", "obs/agent", "n3"},
-		"twin-a DuplicateIdentity fleet": {report.Error, "identity uid-twin", "", ""},
-		"twin-b DuplicateIdentity fleet": {report.Error, "identity uid-twin", "", ""},
-		"twin-a StatusStale template":    {report.Info, "obs/agent status", "obs/agent", ""},
-		"twin-b StatusStale template":    {report.Info, "obs/agent status", "obs/agent", ""},
-		"twin-a TierMissing observation": {report.Info, "events", "", ""},
-		"twin-b TierMissing observation": {report.Info, "events", "", ""},
+		" TargetUnmatched fleet":              {report.Warning, "target lab", "", ""},
+		"broken PathNotFound render":          {report.Error, "overlays/broken kustomization.yaml PathNotFound", "", ""},
+		"broken ControllerStalled controller": {report.Error, "daemonset-controller", "obs/agent", "b2"},
+		"broken StatusStale template":         {report.Info, "obs/agent status", "obs/agent", ""},
+		"gone Unreachable observation":        {report.Error, "gone", "", ""},
+		"prod DaemonSetAbsent absent":         {report.Error, "obs/lacking", "obs/lacking", "n1 n2 n5 n6"},
+		"prod FailedCreate refused":           {report.Error, "obs/agent quota daemons", "obs/agent", "n6"},
+		"prod ImagePullBackOff image":         {report.Error, "agent:2", "obs/agent", "n2"},
+		"prod Modified manager":               {report.Warning, "obs/agent kubectl-edit", "obs/agent", ""},
+		"prod NodeUnreachable node":           {report.Error, "n4", "kube-system/proxy obs/agent obs/lacking", "n4"},
+		"prod ControllerStalled controller":   {report.Info, "daemonset-controller", "kube-system/proxy", "n2 n5 n6"},
+		"prod OrphanPod template":             {report.Warning, "obs/agent pods OrphanPod", "obs/agent", ""},
+		"prod ReadinessProbe container":       {report.Info, "kube-system/proxy c", "kube-system/proxy", "n1"},
+		"prod RolloutBlocked template":        {report.Warning, "obs/agent revision", "obs/agent", "n5"},
+		"prod StatusStale template":           {report.Info, "obs/agent status", "obs/agent", ""},
+		"prod CoverageLost taint":             {report.Error, "gpu=yes:NoSchedule", "obs/agent", "n3"},
+		" ExceptionExpired fleet":             {report.Warning, "exception code NodeNotReady, clusters guarded", "", ""},
+		" ExceptionUnused fleet":              {report.Info, "exception code HeartbeatStale, clusters guarded", "", ""},
+		"guarded AgentUncovered taint":        {report.Warning, "dedicated=db:NoExecute", "sec/sensor", "g4"},
+		"guarded StatusStale template":        {report.Info, "sec/sensor status", "sec/sensor", ""},
+		"guarded WaitingForDelete template":   {report.Info, "sec/sensor revision", "sec/sensor", "n5"},
+		"twin-a DuplicateIdentity fleet":      {report.Error, "identity uid-twin", "", ""},
+		"twin-b DuplicateIdentity fleet":      {report.Error, "identity uid-twin", "", ""},
+		"twin-a StatusStale template":         {report.Info, "obs/agent status", "obs/agent", ""},
+		"twin-b StatusStale template":         {report.Info, "obs/agent status", "obs/agent", ""},
+		"twin-a TierMissing observation":      {report.Info, "events", "", ""},
+		"twin-b TierMissing observation":      {report.Info, "events", "", ""},
 	}
 	got := map[string]brief{}
 	for key, f := range findings(world(variant{})) {
@@ -416,9 +431,9 @@ func TestSamples(t *testing.T) {
 		l.Nodes = append(l.Nodes, node(name))
 	}
 	c := judge(variant{}, report.Judged{Cluster: clusters.Cluster{Name: "c"}, Live: l}, coverage.State.Attention)
-	r := report.New("", noon, source.Revision{}, "attention", []report.Cluster{c}, nil)
+	r := report.New(report.Scope{At: noon, NodesListed: "attention"}, []report.Cluster{c}, nil)
 	want := report.Sample{Count: 7, Sample: []string{"n1", "n2", "n3", "n4", "n5"}}
-	if diff := cmp.Diff(want, findings(r)["c NotAttempted controller"].Nodes); diff != "" {
+	if diff := cmp.Diff(want, findings(r)["c ControllerStalled controller"].Nodes); diff != "" {
 		t.Errorf("a sample is the first five of the sorted names\n-want +got:\n%s", diff)
 	}
 	if table := encode(t, "table", r); !strings.Contains(table, "n1, n2, n3, n4, n5 … +2 more") {

@@ -46,6 +46,7 @@ func table(r Report, s Style) string {
 	p := &printer{s: s}
 	p.head(r)
 	p.findings(r)
+	p.agents(r)
 	for _, c := range r.Clusters {
 		p.line("")
 		p.cluster(r, c)
@@ -98,6 +99,9 @@ func (p *printer) finding(f Finding) {
 	p.line("          %s", clean(f.Message))
 	if below := affected(f); below != "" {
 		p.line("          %s", p.paint(faint, below))
+	}
+	if f.Excuse != nil {
+		p.line("          %s", p.paint(faint, clean("accepted: "+excuseText(f.Excuse))))
 	}
 	if p.s.Wide && f.Remedy != "" {
 		p.line("          %s", p.paint(faint, "remedy: "+f.Remedy))
@@ -199,6 +203,9 @@ func (p *printer) daemonSets(r Report, c Cluster) {
 		p.line("  no DaemonSets")
 	}
 	p.foreign(r, foreign)
+	if e := c.Excluded; e != nil {
+		p.line("  %s", p.paint(faint, fmt.Sprintf("%s excluded: %s", plural(e.Count, "DaemonSet"), clean(listed(*e)))))
+	}
 }
 
 // foreign folds DaemonSets that are not in Git into one line.
@@ -230,17 +237,25 @@ func (p *printer) daemonSet(r Report, d DaemonSet, width int) {
 		mark, color = "✗", red
 	case d.Counts.Covered < d.Counts.Intended:
 		mark, color = "✗", red
-	case d.needsAttention() || d.Outdated != nil || len(d.wrong()) > 0:
+	case d.needsAttention() || d.Outdated != nil || len(d.Lost) > 0 || len(d.wrong()) > 0:
 		mark, color = "!", yellow
 	}
 	p.line("  %s %-*s  %s", p.paint(color, mark), width, clean(d.Key()), d.numbers())
 	if d.Outdated != nil {
-		p.line("      %s: %s", outdatedText(d), clean(listed(*d.Outdated)))
+		p.line("      %s: %s%s", outdatedText(d), clean(listed(*d.Outdated)), clean(joinedText(d)))
+	}
+	for _, l := range d.Lost {
+		p.line("      CoverageLost: %s: %s", clean(listed(l.Nodes)), clean(l.Message))
 	}
 	for _, n := range d.wrong() {
 		p.line("      %s: %s", clean(n.Code), clean(n.Message))
 	}
-	for _, g := range groups(d.Nodes) {
+	for _, n := range d.Nodes {
+		if n.Excuse != nil {
+			p.line("      %s", p.paint(faint, clean(fmt.Sprintf("excused: %s %s, %s", n.Name, n.State, excuseText(n.Excuse)))))
+		}
+	}
+	for _, g := range groups(unexcused(d.Nodes)) {
 		p.line("      %-12s %-24s %s", g.state, clean(g.code), clean(listed(sampleOf(g.nodes))))
 		if g.message != "" {
 			p.line("        %s", p.paint(faint, clean(g.message)))
@@ -266,6 +281,13 @@ func outdatedText(d DaemonSet) string {
 	return text
 }
 
+func joinedText(d DaemonSet) string {
+	if d.Joined == nil {
+		return ""
+	}
+	return "; with the current one only because they joined later: " + listed(*d.Joined)
+}
+
 // wrong are the notes that are more than information and are not told by the
 // nodes: those of a rollout stand beside the outdated ones.
 func (d DaemonSet) wrong() []Reason {
@@ -278,15 +300,20 @@ func (d DaemonSet) wrong() []Reason {
 	return out
 }
 
-var rolloutCodes = map[string]bool{"RolloutBlocked": true, "WaitingForDelete": true, "SurgeSlotHeld": true}
+var rolloutCodes = map[string]bool{"RolloutBlocked": true, "WaitingForDelete": true, "SurgeSlotHeld": true, "ProgressDeadlineExceeded": true}
 
 func (d DaemonSet) needsAttention() bool {
-	for st := range d.Counts.States {
+	n := -d.Counts.Excused // which were gaps
+	for st, count := range d.Counts.States {
 		if attention(st) {
-			return true
+			n += count
 		}
 	}
-	return false
+	return n > 0
+}
+
+func unexcused(all []Node) []Node {
+	return slices.DeleteFunc(slices.Clone(all), func(n Node) bool { return n.Excused })
 }
 
 func attention(state string) bool {
@@ -300,6 +327,9 @@ func (d DaemonSet) numbers() string {
 		text += ", up to date unknown"
 	} else {
 		text += fmt.Sprintf(", %d up to date", *d.Counts.UpToDate)
+	}
+	if d.Counts.Excused > 0 {
+		text += fmt.Sprintf(", %d excused", d.Counts.Excused)
 	}
 	var states []string
 	for _, st := range coverage.States() {
@@ -347,6 +377,9 @@ func totals(r Report) string {
 		text += fmt.Sprintf(", %d up to date", *s.UpToDate)
 	}
 	text += fmt.Sprintf("; %s on %s of %s", plural(s.DaemonSets, "DaemonSet"), plural(s.Nodes, "node"), plural(known, "known cluster"))
+	if s.Excused > 0 {
+		text += fmt.Sprintf("; %d excused", s.Excused)
+	}
 	if s.Unknown > 0 {
 		text += fmt.Sprintf("; %s UNKNOWN", plural(s.Unknown, "cluster"))
 	}

@@ -34,11 +34,52 @@ func (v variant) metaTime(d time.Duration) metav1.Time { return metav1.Time{Time
 
 // world is a small fleet in which everything that a report tells of happens.
 func world(v variant) report.Report {
-	cs := []report.Cluster{prod(v), broken(v), gone(), twin("twin-a", v), twin("twin-b", v)}
+	cs := []report.Cluster{prod(v), broken(v), gone(), guarded(v), twin("twin-a", v), twin("twin-b", v)}
 	mix(v, cs)
 	rev := source.Revision{URL: "https://git.example/daemons", Ref: "main", Commit: "0123456789abcdef0123456789abcdef01234567", CommittedAt: noon.Add(-time.Hour), FetchedAt: v.at(time.Minute)}
 	more := []report.Finding{report.NewFinding("", "TargetUnmatched", `target "lab" matches none of 5 clusters`, coverage.Cause{Kind: "fleet", Key: "target lab"})}
-	return report.New("platform", v.at(2*time.Minute), rev, "attention", cs, more)
+	return report.New(report.Scope{Fleet: platform(), At: v.at(2 * time.Minute), Revision: rev, NodesListed: "attention"}, cs, more)
+}
+
+// platform declares an agent, and exceptions: for a finding, for a gap, one
+// that is over and one of no use.
+func platform() clusters.Fleet {
+	later, over := noon.Add(30*24*time.Hour), noon.Add(-24*time.Hour)
+	here := clusters.Selection{Names: []string{"guarded"}}
+	return clusters.Fleet{
+		Name:   "platform",
+		Agents: []clusters.Agent{{Name: "security", Match: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "sensor"}}, Clusters: clusters.Selection{Names: []string{"guarded", "gone"}}, Min: "90%", Severity: "warning", StartupGrace: 5 * time.Minute}},
+		Exceptions: []clusters.Exception{
+			{Code: "WaitingForDelete", Clusters: here, Reason: "rolled by hand", Owner: "storage", Until: later},
+			{Agent: "security", Clusters: here, Nodes: []string{"g3"}, Reason: "RMA 4711", Owner: "sre", Until: later},
+			{Code: "NodeNotReady", Clusters: here, Reason: "move", Owner: "net", Until: over},
+			{Code: "HeartbeatStale", Clusters: here, Reason: "clock", Owner: "net", Until: later},
+		},
+	}
+}
+
+// guarded has an agent that lacks two nodes, one of them excused, a DaemonSet
+// that is left out, and an OnDelete rollout that a node joined.
+func guarded(v variant) report.Cluster {
+	ds := daemonSet(v, "sec", "sensor", "sensor:2")
+	ds.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	current := revision(ds, 2, "new")
+	current.Created = v.at(-12 * time.Hour)
+	joined, tainted := node("g2"), node("g4")
+	joined.Created = v.at(-6 * time.Hour)
+	tainted.Taints = []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoExecute}}
+	crashing := pod(v, ds, "g3")
+	crashing.Ready, crashing.Containers = false, []clusters.Container{{Name: "c", Image: "sensor:2", Waiting: clusters.State{Reason: "CrashLoopBackOff"}}}
+	fleet := platform()
+	return judge(v, report.Judged{
+		Cluster: clusters.Cluster{Name: "guarded"}, HasSource: true, Overlay: "overlays/prod", Desired: []appsv1.DaemonSet{ds},
+		Excluded: []string{"kube-system/skipped"}, Exceptions: []int{0, 1, 2, 3},
+		Live: clusters.Live{
+			ObservedAt: v.at(0), Identity: "uid-guarded", Nodes: []clusters.Node{joined, node("g3"), tainted, node("n5")},
+			Pods:       []clusters.Pod{pod(v, ds, "g2"), crashing, pod(v, ds, "n5")},
+			DaemonSets: []appsv1.DaemonSet{ds}, Revisions: []clusters.Revision{revision(ds, 1, "old"), current},
+		},
+	}, coverage.State.Attention, coverage.Options{Agents: fleet.Agents, Exceptions: fleet.Exceptions})
 }
 
 func mix[T any](v variant, list []T) {
@@ -48,7 +89,7 @@ func mix[T any](v variant, list []T) {
 }
 
 // judge runs the pure stages over a live state, as controller does.
-func judge(v variant, j report.Judged, keep func(coverage.State) bool) report.Cluster {
+func judge(v variant, j report.Judged, keep func(coverage.State) bool, more ...coverage.Options) report.Cluster {
 	l := &j.Live
 	mix(v, l.Nodes)
 	mix(v, l.Pods)
@@ -77,7 +118,12 @@ func judge(v variant, j report.Judged, keep func(coverage.State) bool) report.Cl
 		}
 	}
 	mix(v, subjects)
-	j.Coverage = coverage.Compute(l, subjects, coverage.Options{Grace: 5 * time.Minute})
+	var options coverage.Options
+	if len(more) > 0 {
+		options = more[0]
+	}
+	options.Grace = 5 * time.Minute
+	j.Coverage = coverage.Compute(l, subjects, options)
 	j.Drift = drift.Compare(j.Desired, l.DaemonSets)
 	j.Retain = true
 	return report.NewCluster(j, keep)
