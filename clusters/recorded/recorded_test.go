@@ -385,6 +385,7 @@ func TestReadLeases(t *testing.T) {
 		"NeverTaken":  {"nothing is known", node1, lease("kube-node-lease", "n1", "null"), time.Time{}, at1.Add(-5 * time.Second)},
 		"TypedList":   {"as a folder of kubectl has it", node1, `{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","items":[{"metadata":{"name":"n1","namespace":"kube-node-lease"},"spec":{"renewTime":` + time1 + `}}]}`, at1, at1},
 		"FutureFirst": {"a clock that is wrong dates nothing", lease("kube-node-lease", "n1", future), node1, time.Date(2126, 5, 5, 5, 5, 5, 0, time.UTC), at1.Add(-5 * time.Second)},
+		"FutureOther": {"nor does it keep another from dating", node1 + lease("kube-node-lease", "n2", future), lease("kube-node-lease", "n1", time1), at1, at1},
 		"None":        {"a dump need not have any", node1, "", time.Time{}, at1.Add(-5 * time.Second)},
 	}
 	for name, tc := range cases {

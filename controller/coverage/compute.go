@@ -78,7 +78,7 @@ type set struct {
 	lost      []string   // nodes that are not there and use up the budget by what is left of their pods
 	freed     []int32    // pods that its selector no longer matches
 	dead      []lostPod  // pods that it created and that are gone
-	losses    []Loss
+	losses    []loss
 	lossOf    []int16   // by node, the loss that it belongs to plus 1; nil without losses
 	excusedBy []*excuse // by node; nil where nothing is excused
 }
@@ -171,15 +171,10 @@ func (s *set) newest() time.Time {
 	return t
 }
 
-// intend keeps what the live template intends, and replaces accepted and
-// intended by what the desired one says.
+// intend replaces accepted and intended by what the desired template says, and
+// leaves liveIntended.
 func (s *set) intend() {
-	for i, f := range s.flags {
-		if f.has(intended) {
-			s.flags[i] |= liveIntended
-		}
-	}
-	if s.liveP == s.wantP {
+	if s.liveP == s.wantP { // verdicts has set both
 		return
 	}
 	for i, f := range s.w.verdicts(s.wantP, s.agents) {
@@ -279,15 +274,12 @@ func (s *set) decide(sums []podSummary) {
 		f.set.starting = fresh || f.node&young != 0
 		s.state[i] = stateOf(f)
 		if sum.available && f.node&down == 0 {
-			s.flags[i] |= running
+			if s.flags[i] |= running; f.flags.has(intended) {
+				s.flags[i] |= covered
+			}
 		}
 		if sum.current {
 			s.flags[i] |= upToDate
-		}
-	}
-	for i, f := range s.flags {
-		if f.has(running) && f.has(intended) {
-			s.flags[i] |= covered
 		}
 	}
 }

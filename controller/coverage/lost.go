@@ -72,17 +72,24 @@ func (s *set) replacedAt(change, replaced *clusters.Revision) time.Time {
 	return at
 }
 
+// loss is a Loss while it is gathered.
+type loss struct {
+	reason Reason
+	nodes  []int32
+	old    bool
+}
+
 // findLosses gathers the nodes that were intended and no longer are: that an
 // earlier template or the live one intends, or where a pod still is.
 func (s *set) findLosses() {
-	if s.subject.Live == nil {
-		return
+	if s.subject.Live == nil || len(s.formers)+len(s.sorted) == 0 && s.liveP == s.wantP {
+		return // nothing tells that it was otherwise
 	}
 	before := make([][]flags, len(s.formers))
 	for i, f := range s.formers {
 		before[i] = s.w.verdicts(f.predicate, s.agents)
 	}
-	by := map[Cause]int{}
+	by := map[howLost]int{}
 	for i, f := range s.flags {
 		if f.has(intended) && f.has(liveIntended) || s.state[i] == Leaving {
 			continue
@@ -91,17 +98,17 @@ func (s *set) findLosses() {
 		if !ok {
 			continue
 		}
-		at, seen := by[how.cause]
+		at, seen := by[how]
 		if !seen {
 			at = len(s.losses)
-			by[how.cause] = at
-			s.losses = append(s.losses, Loss{Reason: s.wordLoss(how, &s.w.nodes[i]), Old: how.former != nil && how.former.old})
+			by[how] = at
+			s.losses = append(s.losses, loss{reason: s.wordLoss(how, i), old: how.former != nil && how.former.old})
 		}
 		if s.lossOf == nil {
 			s.lossOf = make([]int16, len(s.flags))
 		}
 		s.lossOf[i] = int16(at + 1)
-		s.losses[at].Nodes = append(s.losses[at].Nodes, s.w.nodes[i].Name)
+		s.losses[at].nodes = append(s.losses[at].nodes, int32(i))
 	}
 	for i := range s.losses {
 		s.addWriters(&s.losses[i])
@@ -113,103 +120,114 @@ func (s *set) findLosses() {
 func (w *world) standing(s *set, sets []*set) []Loss {
 	var out []Loss
 	for _, l := range s.losses {
-		l.Nodes = slices.DeleteFunc(slices.Clone(l.Nodes), func(name string) bool {
-			i := int(w.byName[name])
-			return s.flags[i].has(excused) || w.takenOver(s, sets, i)
-		})
-		if len(l.Nodes) > 0 {
-			l.Unclaimed = w.unclaimed(s, l.Nodes)
-			out = append(out, l)
+		found := Loss{Reason: l.reason, Old: l.old, Unclaimed: len(s.agents) > 0}
+		for _, i := range l.nodes {
+			if s.flags[i].has(excused) || w.takenOver(s, sets, int(i)) {
+				continue
+			}
+			found.Nodes = append(found.Nodes, w.nodes[i].Name)
+			// Where agents declare what must be covered, the rest need not be.
+			found.Unclaimed = found.Unclaimed && !slices.ContainsFunc(s.agents, func(a int) bool { return w.agents[a].selected[i] })
+		}
+		if len(found.Nodes) > 0 {
+			out = append(out, found)
 		}
 	}
 	return out
 }
 
-// unclaimed tells whether the DaemonSet belongs to agents, and none of them is
-// to cover one of the nodes: there it is declared what must be.
-func (w *world) unclaimed(s *set, names []string) bool {
-	return len(s.agents) > 0 && !slices.ContainsFunc(names, func(name string) bool {
-		return slices.ContainsFunc(s.agents, func(a int) bool { return w.agents[a].selected[w.byName[name]] })
-	})
-}
-
 func (w *world) takenOver(s *set, sets []*set, node int) bool {
-	return slices.ContainsFunc(sets, func(other *set) bool {
+	return len(s.agents) > 0 && slices.ContainsFunc(sets, func(other *set) bool {
 		return other != s && other.flags[node].has(running|intended) &&
 			slices.ContainsFunc(other.agents, func(a int) bool { return slices.Contains(s.agents, a) })
 	})
 }
 
 // howLost is how a node was lost: by Git's template, by a change of the live
-// one, or by the node itself.
+// one, or by the node itself. Nodes that were lost alike are one loss.
 type howLost struct {
-	cause  Cause
-	field  string  // of the template; empty where the node changed
-	former *former // nil: by Git's, which is not live yet
-	since  time.Time
+	refusal
+	former *former // the template that intended it; nil where the live one does, or none
+	git    bool    // Git's template does not, which is not live yet
 }
 
 // lossOn says how node i was lost, if it was.
 func (s *set) lossOn(i int, before [][]flags) (howLost, bool) {
 	n, f := &s.w.nodes[i], s.flags[i]
 	if f.has(liveIntended) {
-		field := s.changedField(s.wantP, n)
-		return howLost{cause: s.template(field), field: field}, field != ""
+		why := s.w.refuses(s.wantP, n)
+		return howLost{refusal: refusal{field: why.field}, git: true}, why.field != ""
 	}
 	for k, was := range before {
 		if was[i].has(intended) {
-			at := &s.formers[k]
-			field := s.changedField(at.next, n)
-			return howLost{cause: s.template(field), field: field, former: at}, field != ""
+			why := s.w.refuses(s.formers[k].next, n)
+			return howLost{refusal: refusal{field: why.field}, former: &s.formers[k]}, why.field != ""
 		}
 	}
 	if s.state[i] != Misscheduled || f.has(intended) {
 		return howLost{}, false
 	}
-	r, ok := s.refusal(s.liveP, n)
-	return howLost{cause: r.Cause, since: r.Since}, ok
+	why := s.w.refuses(s.liveP, n)
+	return howLost{refusal: why}, why.field != ""
 }
 
-// wordLoss says what changed; what the nodes have to do with it is added once
-// they are all known.
-func (s *set) wordLoss(how howLost, n *clusters.Node) Reason {
-	switch {
-	case how.field == "" && how.cause.Kind == "taint":
-		end := ", and its pods will be deleted"
-		if strings.HasSuffix(how.cause.Key, string(corev1.TaintEffectNoSchedule)) {
-			end = ", and pods that go will not come back"
+// refusal is the field of a template that refuses a node for good, and for
+// tolerations the taint that it lacks one for.
+type refusal struct {
+	field              string
+	key, value, effect string
+}
+
+// refuses finds it, in the order of placementChecks and without words: a loss
+// may be of thousands of nodes.
+func (w *world) refuses(p *predicate, n *clusters.Node) refusal {
+	if p.nodeName != "" && p.nodeName != n.Name {
+		return refusal{field: "nodeName"}
+	}
+	for _, sel := range p.selector {
+		if v, ok := n.Labels[sel.key]; !ok || v != sel.value {
+			return refusal{field: "nodeSelector"}
 		}
-		return because(CoverageLost, "nodes that run a pod no longer should: taint "+how.cause.Key+" is not tolerated"+end, how.cause).since(how.since)
-	case how.field == "":
-		r, _ := s.refusal(s.liveP, n)
-		return because(CoverageLost, "nodes that run a pod no longer should: "+r.Message, how.cause).since(how.since)
-	case how.former == nil:
+	}
+	if p.hasTerms && !slices.ContainsFunc(p.terms, func(t term) bool { return t.matches(n) }) {
+		return refusal{field: "affinity"}
+	}
+	for _, t := range n.Taints {
+		if considered(t) && !listed(w.keys.passing, t.Key) && !p.tolerated(t) {
+			return refusal{"tolerations", t.Key, t.Value, string(t.Effect)}
+		}
+	}
+	return refusal{}
+}
+
+// wordLoss says what changed, by the first node that was lost so.
+func (s *set) wordLoss(how howLost, i int) Reason {
+	switch cause := s.template(how.field); {
+	case how.git:
 		live, git := clusters.PlacementOf(&s.subject.Live.Spec.Template.Spec), clusters.PlacementOf(&s.subject.Desired.Spec.Template.Spec)
-		return because(CoverageLost, fmt.Sprintf("Git%s changes spec.template.spec.%s of %s, which is not live yet: %s", s.commit(), how.field, s.key(), change(how.field, live, git)), how.cause)
-	}
-	f := how.former
-	what := "the live template"
-	if f.change != nil {
-		what = fmt.Sprintf("revision %d", f.change.Number)
-	}
-	if !f.at.IsZero() {
-		what += " of " + stamp(f.at)
-	}
-	message := fmt.Sprintf("%s changed spec.template.spec.%s of %s: %s%s%s", what, how.field, s.key(), change(how.field, f.before, f.after), s.writtenBy(how.field), s.gitSays(n))
-	return because(CoverageLost, message, how.cause).since(f.at)
-}
-
-// fieldOf are the template's fields by the check that they decide.
-var fieldOf = map[string]string{"nodeName": "nodeName", "nodeSelector": "nodeSelector", "affinity": "affinity", "taint": "tolerations"}
-
-// changedField is the field of a template that refuses the node.
-func (s *set) changedField(p *predicate, n *clusters.Node) string {
-	for _, c := range s.placementChecks(p, n) {
-		if !c.OK && (c.Name != "taint" || c.lasting) {
-			return fieldOf[c.Name]
+		return because(CoverageLost, fmt.Sprintf("Git%s changes spec.template.spec.%s of %s, which is not live yet: %s", s.commit(), how.field, s.key(), change(how.field, live, git)), cause)
+	case how.former != nil:
+		f := how.former
+		what := "the live template"
+		if f.change != nil {
+			what = fmt.Sprintf("revision %d", f.change.Number)
 		}
+		if !f.at.IsZero() {
+			what += " of " + stamp(f.at)
+		}
+		message := fmt.Sprintf("%s changed spec.template.spec.%s of %s: %s%s%s", what, how.field, s.key(), change(how.field, f.before, f.after), s.writtenBy(how.field), s.gitSays(i))
+		return because(CoverageLost, message, cause).since(f.at)
+	case how.key == "":
+		r, _ := s.refusal(s.liveP, &s.w.nodes[i])
+		return because(CoverageLost, "nodes that run a pod no longer should: "+r.Message, cause)
 	}
-	return ""
+	end := ", and its pods will be deleted"
+	if how.effect == string(corev1.TaintEffectNoSchedule) {
+		end = ", and pods that go will not come back"
+	}
+	r, _ := s.refusal(s.liveP, &s.w.nodes[i])
+	text := taintText(corev1.Taint{Key: how.key, Value: how.value, Effect: corev1.TaintEffect(how.effect)})
+	return because(CoverageLost, "nodes that run a pod no longer should: taint "+text+" is not tolerated"+end, Cause{"taint", text}).since(r.Since)
 }
 
 func (s *set) commit() string {
@@ -240,25 +258,25 @@ func writerText(w clusters.Writer) string {
 }
 
 // gitSays tells whether Git wants it so.
-func (s *set) gitSays(n *clusters.Node) string {
-	switch _, refused := s.refusal(s.wantP, n); {
+func (s *set) gitSays(i int) string {
+	switch {
 	case s.subject.Desired == nil:
 		return ""
-	case refused:
-		return "; Git" + s.commit() + " says so too"
+	case s.flags[i].has(intended):
+		return "; Git" + s.commit() + " does not say so"
 	}
-	return "; Git" + s.commit() + " does not say so"
+	return "; Git" + s.commit() + " says so too"
 }
 
 // addWriters says who tainted the nodes of a loss; that may differ from node to
 // node.
-func (s *set) addWriters(l *Loss) {
-	if l.Reason.Cause.Kind != "taint" {
+func (s *set) addWriters(l *loss) {
+	if l.reason.Cause.Kind != "taint" {
 		return
 	}
 	writers := map[string]time.Time{}
-	for _, name := range l.Nodes {
-		if w, ok := s.w.nodes[s.w.byName[name]].TaintWriter(); ok {
+	for _, i := range l.nodes {
+		if w, ok := s.w.nodes[i].TaintWriter(); ok {
 			writers[w.Manager] = later(writers[w.Manager], w.NotAfter)
 		}
 	}
@@ -267,7 +285,7 @@ func (s *set) addWriters(l *Loss) {
 		by = append(by, writerText(clusters.Writer{Manager: m, NotAfter: writers[m]}))
 	}
 	if len(by) > 0 {
-		l.Reason.Message += "; the nodes' taints were last written by " + strings.Join(by, ", and by ")
+		l.reason.Message += "; the nodes' taints were last written by " + strings.Join(by, ", and by ")
 	}
 }
 
@@ -278,12 +296,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// lossAt is the loss that node i belongs to.
-func (s *set) lossAt(i int) (Loss, bool) {
+// lossAt is the loss that node i belongs to, if it does.
+func (s *set) lossAt(i int) (Reason, bool) {
 	if s.lossOf == nil || s.lossOf[i] == 0 {
-		return Loss{}, false
+		return Reason{}, false
 	}
-	return s.losses[s.lossOf[i]-1], true
+	return s.losses[s.lossOf[i]-1].reason, true
 }
 
 // change words what became of a field.

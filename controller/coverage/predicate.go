@@ -36,6 +36,13 @@ type term struct {
 
 func (t term) dead() bool { return t.err != nil || len(t.labels)+len(t.names) == 0 }
 
+// matches is the plain reading of a term, for one node.
+func (t term) matches(n *clusters.Node) bool {
+	return !t.dead() &&
+		!slices.ContainsFunc(t.labels, func(r labels.Requirement) bool { return !r.Matches(labels.Set(n.Labels)) }) &&
+		!slices.ContainsFunc(t.names, func(f field) bool { return !f.matches(n.Name) })
+}
+
 // field is a requirement on a node's fields, of which only metadata.name
 // exists: any other key reads as empty.
 type field struct {

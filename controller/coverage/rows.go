@@ -47,8 +47,8 @@ func (s *set) row(i int) Row {
 		r.UpToDate = &up
 	}
 	r.Reasons = s.reasons(i, r)
-	if l, lost := s.lossAt(i); lost && r.State != Covered {
-		r.Reasons = append(r.Reasons, l.Reason)
+	if loss, lost := s.lossAt(i); lost && r.State != Covered {
+		r.Reasons = append(r.Reasons, loss)
 	}
 	r.Excused = s.excuseOf(i)
 	return r
@@ -199,8 +199,8 @@ func (s *set) misscheduled(i int) Reason {
 
 // ofLoss puts what a lost node shows under the cause of its loss.
 func (s *set) ofLoss(i int, r Reason) Reason {
-	if l, lost := s.lossAt(i); lost {
-		r.Cause = l.Reason.Cause
+	if loss, lost := s.lossAt(i); lost {
+		r.Cause = loss.Cause
 	}
 	return r
 }

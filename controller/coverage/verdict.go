@@ -45,7 +45,7 @@ func (w *world) verdicts(p *predicate, agents []int) []flags {
 			f |= shouldContinueRunning
 		}
 		if t.intended && w.facts[i]&leaving == 0 && (w.facts[i]&virtual == 0 || w.asked(i, agents)) {
-			f |= intended
+			f |= intended | liveIntended
 		}
 		out[i] = f
 	}
