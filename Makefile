@@ -4,7 +4,7 @@ SHELL := /bin/bash
 KUBE := clusters/kubetest/kube
 BENCH := clusters/kubetest/bench
 FUZZTIME ?= 30s
-FUZZ := ./clusters:FuzzParseFleet ./clusters/recorded:FuzzRead ./render:FuzzScan ./controller/coverage:FuzzCompute
+FUZZ := ./clusters:FuzzParseFleet ./clusters:FuzzParseExcuse ./clusters/recorded:FuzzRead ./render:FuzzScan ./controller/coverage:FuzzCompute
 B ?= coverage
 
 .PHONY: help build demo test check bench fuzz kube golden needs

@@ -100,7 +100,7 @@ func pass(t *testing.T, a *txtar.Archive) report.Report {
 	for i := range found {
 		found[i].Observation.Error = strings.ReplaceAll(found[i].Observation.Error, dir, "DIR")
 	}
-	return report.New(report.Scope{Fleet: fleet, Revision: artifact.Revision, NodesListed: "all"}, found, controller.Declared(fleet, cs))
+	return report.New(report.Scope{Fleet: fleet, At: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), Revision: artifact.Revision, NodesListed: "all"}, found, controller.Declared(fleet, cs))
 }
 
 func maybe(b *bool) string {
@@ -125,11 +125,20 @@ func digest(r report.Report) string {
 			fmt.Fprintf(&b, "  %s  inGit %s live %t  %d of %d covered\n", d.Key(), maybe(d.InGit), d.Live, d.Counts.Covered, d.Counts.Intended)
 			for _, n := range d.Nodes {
 				line := "    " + n.Name + "  " + n.State
+				if n.Excuse != nil {
+					line += "  excused: " + n.Excuse.Reason
+				}
 				for _, reason := range n.Reasons {
 					line += "  " + reason.Code
 				}
 				b.WriteString(line + "\n")
 			}
+		}
+		for _, a := range c.Agents {
+			fmt.Fprintf(&b, "  agent %s %v  %d of %d covered, %d waiting, %d excused, met %t, missing %v\n", a.Name, a.DaemonSets, a.Covered, a.Intended, a.Waiting, a.Excused, a.Met, a.Missing.Sample)
+		}
+		if c.Excluded != nil {
+			fmt.Fprintf(&b, "  excluded %v\n", c.Excluded.Sample)
 		}
 		for _, o := range c.Drift {
 			fmt.Fprintf(&b, "  drift %s/%s %s\n", o.Object.Namespace, o.Object.Name, o.State)
@@ -139,6 +148,9 @@ func digest(r report.Report) string {
 		}
 	}
 	b.WriteString("\n")
+	for _, a := range r.Agents {
+		fmt.Fprintf(&b, "agent %s  %d of %d in %d clusters, %d unknown, unmet %v, missing %v\n", a.Name, a.Covered, a.Intended, a.Clusters, a.Unknown, a.Unmet, a.Missing.Sample)
+	}
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%s %s %s  %s: %s  %v %v\n", f.Severity, f.Code, f.Cluster, f.Cause.Kind, f.Cause.Key, f.DaemonSets, f.Nodes.Sample)
 	}

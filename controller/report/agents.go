@@ -112,7 +112,7 @@ func (p *printer) agents(r Report) {
 		switch {
 		case len(a.Unmet) > 0:
 			mark, color = "✗", map[Severity]string{Error: red, Warning: yellow, Info: cyan}[a.Severity]
-		case a.Unknown > 0 || a.Missing.Count > 0:
+		case a.Unknown > 0 || a.Missing.Count > 0 || a.Clusters == 0:
 			mark, color = "!", yellow
 		}
 		p.line("  %s %-*s  %s", p.paint(color, mark), width, clean(a.Name), clean(a.text()))

@@ -77,7 +77,7 @@ var Codes = []Code{
 	{"AgentUnmatched", Warning, "an agent of the fleet matches no cluster", "check the names and labels of its clusters"},
 	{"DaemonSetAbsent", Error, "the DaemonSet is in Git and not in the cluster", "apply it, or take the cluster out of the target"},
 	{"Modified", Warning, "a field of a live object is not as Git says", "apply Git's version, or commit the live one"},
-	{"TierMissing", Info, "an optional resource could not be read, so that some reasons are blank", "grant list on it, or record it: rollcall names it"},
+	{"TierMissing", Info, "an optional resource could not be read, so that some reasons are blank", "grant what the message names (list; get for leases), or record it"},
 	{"Unreachable", Error, "the cluster could not be reached", "check the server's address, network and certificate"},
 	{"Denied", Error, "the cluster refused the credential or a permission", "grant get and list on what the message names"},
 	{"ObservationFailed", Error, "the cluster could not be read", "see the message"},
