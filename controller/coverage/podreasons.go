@@ -51,6 +51,9 @@ func (s *set) backOff(pods []*clusters.Pod) (n int, last *clusters.Event) {
 }
 
 func (s *set) podReason(p *clusters.Pod) Reason {
+	if r, drifted := s.admissionDrift(p); drifted {
+		return r
+	}
 	switch c, code, bad := failingContainer(p); {
 	case p.Phase == corev1.PodFailed || p.Phase == corev1.PodSucceeded:
 		return s.ended(p)

@@ -20,6 +20,7 @@ func (s *set) problems(c Counts) []Reason {
 	if i, err := s.wantP.unparseable(); err != nil {
 		rs = append(rs, because(AffinityUnparseable, fmt.Sprintf("required node affinity term %d is accepted by the API and matches nothing: %v", i+1, err), s.template("affinity")))
 	}
+	rs = append(rs, s.lints()...)
 	if s.subject.Live == nil {
 		rs = append(rs, s.absent())
 		return rs
