@@ -128,9 +128,7 @@ func TestRealAccidents(t *testing.T) {
 	t.Run("StartupTaintStays", func(t *testing.T) {
 		kubectl(t, cp, "taint", "nodes", "node-41", "node.cilium.io/agent-not-ready:NoSchedule")
 		kubectl(t, cp, "delete", "pods", "-l", "app=tainted", "--field-selector", "spec.nodeName=node-41", "--force", "--grace-period=0")
-		dir := t.TempDir()
-		write(t, dir, "rollcall.yaml", "apiVersion: rollcall.dev/v1alpha1\nkind: Fleet\nmetadata: {name: real}\nspec: {clusters: {directory: clusters}, policy: {startupGrace: 1ms}}\n")
-		write(t, dir, "clusters/one.yaml", fmt.Sprintf("apiVersion: rollcall.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {kubeconfig: {path: %q}}\n", cp.Kubeconfig()))
+		dir := impatient(t, cp)
 		r := reportOf(t, dir, exitFound)
 		at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.Code == "StartupTaintStays" })
 		if at < 0 {
@@ -140,4 +138,27 @@ func TestRealAccidents(t *testing.T) {
 			t.Errorf("got %+v", f)
 		}
 	})
+	t.Run("RuntimeClassSelector", func(t *testing.T) {
+		cp.Apply(t, "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: sandbox}\nhandler: sandbox\nscheduling: {nodeSelector: {sandbox: \"yes\"}}\n")
+		cp.Apply(t, strings.Replace(guardOf("boxed"), "    spec:\n", "    spec:\n      runtimeClassName: sandbox\n", 1))
+		dir := impatient(t, cp)
+		var got []report.Finding
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+			got = reportOf(t, dir, exitFound).Findings
+			at := slices.IndexFunc(got, func(f report.Finding) bool { return f.Code == "AdmissionDrift" && f.Nodes.Count == 43 }) // node-41 still has its startup taint
+			if at >= 0 && got[at].Cause.Key == "default/boxed admission nodeSelector sandbox=yes" && strings.Contains(got[at].Message, "RuntimeClass sandbox") {
+				return
+			}
+		}
+		t.Errorf("not found: %+v", got)
+	})
+}
+
+// impatient is a fleet without a source, in which no start takes any time.
+func impatient(t *testing.T, cp *kubetest.ControlPlane) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "rollcall.yaml", "apiVersion: rollcall.dev/v1alpha1\nkind: Fleet\nmetadata: {name: real}\nspec: {clusters: {directory: clusters}, policy: {startupGrace: 1ms}}\n")
+	write(t, dir, "clusters/one.yaml", fmt.Sprintf("apiVersion: rollcall.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {kubeconfig: {path: %q}}\n", cp.Kubeconfig()))
+	return dir
 }
