@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -71,6 +72,9 @@ func (o *Observer) harden(config *rest.Config, s *session) {
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	budget := &budget{limit: cmp.Or(o.TotalLimit, 1<<30)}
+	if s.following {
+		config.Timeout, budget.limit = 0, math.MaxInt64
+	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		return &bounded{base: rt, session: s, perAnswer: cmp.Or(o.BodyLimit, 256<<20), budget: budget}
 	})

@@ -28,6 +28,9 @@ type Observer struct {
 	TotalLimit int64         // bytes of one observation, unpacked; 1 GiB
 	Timeout    time.Duration // of an observation whose context has no deadline; 1 minute
 	Slack      time.Duration // that libraries get to return after the deadline; 500 ms
+	Quiet      time.Duration // between two calls of Follow; 500 ms
+	Beat       time.Duration // after which Follow calls without a change; 15 s
+	Patience   time.Duration // of Follow with a cluster that cannot be read; 30 s
 
 	once   sync.Once
 	codecs serializer.CodecFactory

@@ -66,15 +66,18 @@ func (s *session) identity(ctx context.Context, b *blanks) (string, error) {
 	return string(ns.UID), nil
 }
 
-func (s *session) daemonSets(ctx context.Context, w clusters.Want) ([]appsv1.DaemonSet, error) {
-	var q query
+func daemonSetQuery(w clusters.Want) (q query) {
 	if w.Selector != nil {
 		q.labels = w.Selector.String()
 	}
 	if w.Name != "" {
 		q.fields = fields.OneTermEqualSelector(metav1.ObjectNameField, w.Name).String()
 	}
-	return pages(ctx, s, listing("apps", "daemonsets", w.Namespace), q, func(out []appsv1.DaemonSet, list *appsv1.DaemonSetList) ([]appsv1.DaemonSet, error) {
+	return q
+}
+
+func (s *session) daemonSets(ctx context.Context, w clusters.Want) ([]appsv1.DaemonSet, error) {
+	return pages(ctx, s, listing("apps", "daemonsets", w.Namespace), daemonSetQuery(w), func(out []appsv1.DaemonSet, list *appsv1.DaemonSetList) ([]appsv1.DaemonSet, error) {
 		for _, ds := range list.Items {
 			if w.Matches(&ds) {
 				delete(ds.Annotations, corev1.LastAppliedConfigAnnotation)
@@ -92,20 +95,26 @@ func (s *session) revisions(ctx context.Context, namespaces []string, b *blanks)
 	})
 }
 
-// keepRevisions passes over those of StatefulSets.
 func keepRevisions(out []clusters.Revision, list *appsv1.ControllerRevisionList) ([]clusters.Revision, error) {
 	for i := range list.Items {
-		c := metav1.GetControllerOfNoCopy(&list.Items[i])
-		if c == nil || c.Kind != "DaemonSet" {
-			continue
-		}
-		r, err := clusters.RevisionOf(&list.Items[i])
+		r, keep, err := keepRevision(&list.Items[i])
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, r)
+		if keep {
+			out = append(out, r)
+		}
 	}
 	return out, nil
+}
+
+// keepRevision passes over those of StatefulSets.
+func keepRevision(r *appsv1.ControllerRevision) (out clusters.Revision, keep bool, err error) {
+	if c := metav1.GetControllerOfNoCopy(r); c == nil || c.Kind != "DaemonSet" {
+		return out, false, nil
+	}
+	out, err = clusters.RevisionOf(r)
+	return out, true, err
 }
 
 func (s *session) pods(ctx context.Context, namespaces []string) ([]clusters.Pod, error) {
@@ -129,16 +138,18 @@ func (s *session) nodes(ctx context.Context) ([]clusters.Node, error) {
 	})
 }
 
-// events reads those that explain a DaemonSet and its pods: all about
-// DaemonSets, warnings about pods, and which pods were given a node.
+// eventQueries select the events that explain a DaemonSet and its pods: all
+// about DaemonSets, warnings about pods, and which pods were given a node.
+var eventQueries = [3]query{
+	{fields: "involvedObject.kind=DaemonSet"},
+	{fields: "involvedObject.kind=Pod,type=Warning"},
+	{fields: "involvedObject.kind=Pod,reason=Scheduled"},
+}
+
 func (s *session) events(ctx context.Context, namespaces []string, b *blanks) ([]clusters.Event, error) {
 	return each(ctx, namespaces, func(ctx context.Context, ns string) ([]clusters.Event, error) {
 		var all []clusters.Event
-		for _, q := range []query{
-			{fields: "involvedObject.kind=DaemonSet"},
-			{fields: "involvedObject.kind=Pod,type=Warning"},
-			{fields: "involvedObject.kind=Pod,reason=Scheduled"},
-		} {
+		for _, q := range eventQueries {
 			events, err := pages(ctx, s, listing("", "events", ns), q, func(out []clusters.Event, list *corev1.EventList) ([]clusters.Event, error) {
 				for i := range list.Items {
 					out = append(out, clusters.EventOf(&list.Items[i]))
@@ -223,7 +234,15 @@ func (b *blanks) unless(err error) error {
 	return nil
 }
 
+func (b *blanks) has(resource string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.reasons[resource]) > 0
+}
+
 func (b *blanks) list() []clusters.Blank {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var out []clusters.Blank
 	for _, resource := range slices.Sorted(maps.Keys(b.reasons)) {
 		reasons := b.reasons[resource]

@@ -24,15 +24,18 @@ import (
 // session is what one observation needs to talk to one cluster.
 type session struct {
 	host     string
-	kubectl  string // flags with which kubectl reaches the same cluster
-	plugin   string // exec plugin, empty without one
-	guard    string // binary that starts it
-	limit    time.Duration
+	kubectl  string        // flags with which kubectl reaches the same cluster
+	plugin   string        // exec plugin, empty without one
+	guard    string        // binary that starts it
+	limit    time.Duration // of an observation; of one request where following
 	pageSize int
 	maxPages int
 	codecs   serializer.CodecFactory
 	http     *http.Client
 	groups   map[string]rest.Interface
+	// following tells that requests may go on for minutes, and that there is no
+	// end to what is read.
+	following bool
 
 	phase atomic.Int32 // how far the newest request came
 	mu    sync.Mutex

@@ -49,23 +49,7 @@ type news struct {
 // Follow looks at a recorded cluster once and follows a real one.
 func (o *observers) Follow(ctx context.Context, c clusters.Cluster, w clusters.Want, tell func(clusters.Live) error) error {
 	if len(c.Recorded) == 0 {
-		if f, ok := any(&o.kube).(controller.Follower); ok { // BRIDGE until clusters/kube/follow.go is there
-			return f.Follow(ctx, c, w, tell)
-		}
-		for {
-			live, err := o.kube.Observe(ctx, c, w)
-			if err == nil {
-				err = tell(live)
-			}
-			if err != nil {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(500 * time.Millisecond):
-			}
-		}
+		return o.kube.Follow(ctx, c, w, tell)
 	}
 	live, err := o.recorded.Observe(ctx, c, w)
 	if err != nil {
