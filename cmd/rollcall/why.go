@@ -6,7 +6,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -31,7 +30,7 @@ func whyCommand(s streams) *cobra.Command {
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if codes {
-				return printCodes(s)
+				return printCodes(s, output)
 			}
 			if output != "text" && output != "json" && output != "yaml" {
 				return fmt.Errorf("--output %q: use text, json or yaml", output)
@@ -145,11 +144,18 @@ func printStory(s streams, story report.Story, output string) error {
 	return err
 }
 
-func printCodes(s streams) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CODE\tSEVERITY\tMEANING\tREMEDY")
-	for _, c := range report.Codes {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Severity, c.Meaning, c.Remedy)
+func printCodes(s streams, output string) error {
+	switch output {
+	case "json":
+		return writeJSON(s.out, report.Codes)
+	case "text":
+	default:
+		return fmt.Errorf("--output %q: use text or json for --codes", output)
 	}
-	return w.Flush()
+	for _, c := range report.Codes {
+		if _, err := fmt.Fprintf(s.out, "%-26s %s\n  %s\n  remedy: %s\n", c.Name, c.Severity, c.Meaning, c.Remedy); err != nil {
+			return err
+		}
+	}
+	return nil
 }

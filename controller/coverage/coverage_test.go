@@ -85,6 +85,8 @@ func checked() *scenario {
 
 func TestChecks(t *testing.T) {
 	d := checked().compute().DaemonSets[0]
+	untried := Check{Name: "pod", Message: "there is no pod, and no event tells that one was tried: the DaemonSet controller may not be running or has not seen the node"}
+	unreached := func(name string) Check { return Check{Name: name, Skipped: true, Message: "not reached"} }
 	cases := map[string]struct {
 		reason string
 		want   []Check
@@ -106,13 +108,15 @@ func TestChecks(t *testing.T) {
 			{Name: "affinity", Message: "no affinity term matches: term 1: wants zone in (a,b), the node has zone=c"},
 			{Name: "leaving", Message: "the node is being deleted"},
 			{Name: "heard from", Message: "the node's Ready condition is False"},
+			untried, unreached("scheduled"), unreached("running"), unreached("ready"), unreached("available"), unreached("up to date"),
 		}},
 		"n10": {"a virtual node says so", []Check{
 			{Name: "nodeSelector", Message: "nodeSelector wants arch=, the node has no label arch"},
 			{Name: "nodeSelector", Message: "nodeSelector wants os=linux, the node has no label os"},
 			{Name: "affinity", Message: "no affinity term matches: term 1: wants zone in (a,b), the node has no label zone"},
-			{Name: "virtual", Message: "the node is virtual: it is not intended unless an agent selects it"},
+			{Name: "virtual", Message: "the node is virtual: it is meant for a DaemonSet only where an agent asks for such nodes"},
 			{Name: "heard from", OK: true, Message: "the node has no Ready condition"},
+			untried, unreached("scheduled"), unreached("running"), unreached("ready"), unreached("available"), unreached("up to date"),
 		}},
 		"n3": {"a node that is not there has no story", nil},
 	}
@@ -120,7 +124,7 @@ func TestChecks(t *testing.T) {
 		t.Run(node, func(t *testing.T) {
 			got := d.Checks(node)
 			for i := range got {
-				got[i] = Check{Name: got[i].Name, OK: got[i].OK, Message: got[i].Message}
+				got[i] = Check{Name: got[i].Name, OK: got[i].OK, Skipped: got[i].Skipped, Message: got[i].Message}
 			}
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(Check{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)

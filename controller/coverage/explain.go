@@ -14,10 +14,14 @@ import (
 
 // Check is one question that was asked of a node, with what was compared.
 type Check struct {
-	Name    string // nodeName, nodeSelector, affinity, taint
+	Name    string // nodeName, nodeSelector, affinity, taint, heard from, pod, scheduled, …
 	OK      bool
+	Skipped bool // not reached, since one before it failed
 	Message string
+	By      string // which program set what was compared, and when, as far as it is known
+	Fixes   []Fix  // each would turn it to OK, or shows what is wrong
 
+	label   string // key of the label that was compared
 	code    Code
 	cause   Cause
 	since   time.Time
@@ -26,14 +30,34 @@ type Check struct {
 }
 
 // Checks tells the story of one node: each check in upstream's order, on the
-// desired template.
+// desired template, then what became of the pod.
 func (d *DaemonSet) Checks(node string) []Check {
-	i, ok := d.set.w.byName[node]
+	s := d.set
+	at, ok := s.w.byName[node]
 	if !ok {
 		return nil
 	}
-	n := &d.set.w.nodes[i]
-	return append(d.set.placementChecks(d.set.wantP, n), d.set.conditionChecks(int(i))...)
+	i, n := int(at), &s.w.nodes[at]
+	cs := s.placementChecks(s.wantP, n)
+	for k := range cs {
+		s.explain(&cs[k], n)
+	}
+	cs = append(cs, s.liveCheck(n)...)
+	cs = append(cs, s.conditionChecks(i)...)
+	return append(cs, s.podChecks(i)...)
+}
+
+// liveCheck tells where the live template refuses a node that Git's accepts.
+func (s *set) liveCheck(n *clusters.Node) []Check {
+	why := s.w.refuses(s.liveP, n)
+	if s.liveP == s.wantP || why.field == "" || s.w.refuses(s.wantP, n).field != "" {
+		return nil
+	}
+	r, _ := s.refusal(s.liveP, n)
+	return []Check{{
+		Name: "live template", Message: "the live template is not Git's and refuses the node: " + r.Message, By: strings.TrimPrefix(s.writtenBy(why.field), "; "),
+		Fixes: []Fix{{Text: "apply Git's template; it differs in spec.template.spec." + why.field, Kubectl: s.kubectl("get", "ds", s.ds.Name, "-o", "yaml")}},
+	}}
 }
 
 // placementChecks is the plain reading of the rules, one node at a time: the
@@ -46,7 +70,7 @@ func (s *set) placementChecks(p *predicate, n *clusters.Node) []Check {
 	}
 	for _, sel := range p.selector {
 		v, has := n.Labels[sel.key]
-		cs = append(cs, Check{Name: "nodeSelector", OK: has && v == sel.value, code: NodeSelectorMismatch, cause: s.template("nodeSelector"),
+		cs = append(cs, Check{Name: "nodeSelector", label: sel.key, OK: has && v == sel.value, code: NodeSelectorMismatch, cause: s.template("nodeSelector"),
 			Message: fmt.Sprintf("nodeSelector wants %s=%s, the node has %s", sel.key, sel.value, labelText(sel.key, v, has))})
 	}
 	if p.hasTerms {
@@ -173,13 +197,14 @@ func (s *set) conditionChecks(i int) []Check {
 	n := &s.w.nodes[i]
 	var cs []Check
 	if s.w.facts[i]&virtual != 0 {
-		cs = append(cs, Check{Name: "virtual", Message: "the node is virtual: it is not intended unless an agent selects it"})
+		cs = append(cs, Check{Name: "virtual", OK: s.flags[i].has(intended), Message: "the node is virtual: it is meant for a DaemonSet only where an agent asks for such nodes",
+			Fixes: []Fix{{Text: "let an agent select it by the label that makes it virtual, if daemon pods can run there"}}})
 	}
 	if s.w.facts[i]&leaving != 0 {
-		cs = append(cs, Check{Name: "leaving", Message: s.leaving(n).Message})
+		cs = append(cs, Check{Name: "leaving", Message: s.leaving(n).Message, By: taintedBy(n)})
 	}
 	if s.w.facts[i]&down != 0 {
-		return append(cs, Check{Name: "heard from", Message: s.down(n).Message})
+		return append(cs, Check{Name: "heard from", Message: s.down(n).Message, Fixes: []Fix{{Text: "see what its kubelet last said", Kubectl: []string{"describe", "node", n.Name}}}})
 	}
 	if r, ok := readyCondition(n); ok {
 		return append(cs, Check{Name: "heard from", OK: true, Message: "the node's Ready condition is " + string(r.Status) + since(r.LastTransitionTime.Time)})

@@ -45,7 +45,7 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	c.Nodes = new(len(j.Live.Nodes))
 	c.Drift = append(c.Drift, j.Drift...)
 	if j.Retain {
-		c.judged = j.Coverage.DaemonSets
+		c.judged, c.reach = j.Coverage.DaemonSets, j.Cluster.Kubeconfig
 	}
 	c.Agents = agentsOf(j.Coverage.Agents)
 	if len(j.Excluded) > 0 {

@@ -19,10 +19,10 @@ func (s Severity) Above(other Severity) bool { return s.rank() < other.rank() }
 
 // Code is a reason code with what it means and what to do about it.
 type Code struct {
-	Name     string
-	Severity Severity
-	Meaning  string
-	Remedy   string
+	Name     string   `json:"name"`
+	Severity Severity `json:"severity"`
+	Meaning  string   `json:"meaning"`
+	Remedy   string   `json:"remedy"`
 }
 
 // Codes is the table of all codes, in the order in which `rollcall why --codes`

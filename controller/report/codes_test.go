@@ -68,8 +68,10 @@ func TestCodesAreComplete(t *testing.T) {
 		file, typ string
 		atLeast   int
 	}{
-		"Coverage": {"../coverage/codes.go", "Code", 37},
-		"Render":   {"../../render/error.go", "", 11},
+		"Coverage":  {"../coverage/codes.go", "Code", 45},
+		"Lints":     {"../coverage/lint.go", "Code", 8},
+		"Admission": {"../coverage/admission.go", "Code", 1},
+		"Render":    {"../../render/error.go", "", 11},
 	}
 	for name, tc := range sources {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +86,7 @@ func TestCodesAreComplete(t *testing.T) {
 			}
 		})
 	}
-	for _, c := range []string{"Modified", "TierMissing", "Unreachable", "Denied", "ObservationFailed", "DuplicateIdentity", "InvalidCluster", "TargetUnmatched", "RenderFailed", "SourceStale"} {
+	for _, c := range []string{"Modified", "TierMissing", "Unreachable", "Denied", "ObservationFailed", "DuplicateIdentity", "InvalidCluster", "TargetUnmatched", "AgentUnmatched", "RenderFailed", "SourceStale"} {
 		if _, ok := codes[c]; !ok {
 			t.Errorf("%s is given by controller and report and not in the table", c)
 		}

@@ -77,6 +77,7 @@ type Cluster struct {
 
 	findings []Finding
 	judged   []coverage.DaemonSet
+	reach    *clusters.Kubeconfig
 	used     map[int]bool // exceptions of the fleet file that excused something, by index
 }
 

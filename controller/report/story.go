@@ -17,17 +17,28 @@ type Story struct {
 
 // StoryOfASet is a node's story with one DaemonSet.
 type StoryOfASet struct {
-	Namespace string  `json:"namespace"`
-	Name      string  `json:"name"`
-	Node      Node    `json:"node"`
-	Checks    []Check `json:"checks"`
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Agents    []string `json:"agents,omitempty"` // that it belongs to
+	Node      Node     `json:"node"`
+	Checks    []Check  `json:"checks"`
 }
 
-// Check is one question with its answer.
+// Check is one question with its answer. By is which program set what was
+// compared, and fixes would turn the answer, or show what is wrong.
 type Check struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`
+	Skipped bool   `json:"skipped,omitempty"` // not reached, since one before it failed
 	Message string `json:"message"`
+	By      string `json:"by,omitempty"`
+	Fixes   []Fix  `json:"fixes,omitempty"`
+}
+
+// Fix is a sentence, and the command that does it where there is one.
+type Fix struct {
+	Text    string `json:"text"`
+	Command string `json:"command,omitempty"`
 }
 
 // NewStory tells of one node of an observed cluster.
@@ -43,8 +54,17 @@ func NewStory(c Cluster, node string) (Story, error) {
 			return s, fmt.Errorf("cluster %q has no node %q", c.Name, node)
 		}
 		one := StoryOfASet{Namespace: d.Namespace, Name: d.Name, Node: nodeOf(row), Checks: []Check{}}
+		for _, a := range d.Agents {
+			if a < len(c.Agents) {
+				one.Agents = append(one.Agents, c.Agents[a].Name)
+			}
+		}
 		for _, ch := range d.Checks(node) {
-			one.Checks = append(one.Checks, Check{ch.Name, ch.OK, ch.Message})
+			check := Check{Name: ch.Name, OK: ch.OK, Skipped: ch.Skipped, Message: ch.Message, By: ch.By}
+			for _, f := range ch.Fixes {
+				check.Fixes = append(check.Fixes, Fix{f.Text, command(c.reach, f.Kubectl)})
+			}
+			one.Checks = append(one.Checks, check)
 		}
 		s.DaemonSets = append(s.DaemonSets, one)
 	}
@@ -63,13 +83,13 @@ func (s Story) Text(style Style) string {
 }
 
 func (p *printer) chapter(d StoryOfASet) {
-	p.line("%s  %s", p.paint(bold, clean(d.Namespace+"/"+d.Name)), p.paint(stateColor(d.Node.State), d.Node.State))
+	title := p.paint(bold, clean(d.Namespace+"/"+d.Name)) + "  " + p.paint(stateColor(d.Node.State), d.Node.State)
+	if len(d.Agents) > 0 {
+		title += "  " + clean("of agent "+strings.Join(d.Agents, ", "))
+	}
+	p.line("%s", title)
 	for i, c := range d.Checks {
-		mark, color := "✓", green
-		if !c.OK {
-			mark, color = "✗", red
-		}
-		p.line("  %2d. %s %-12s %s", i+1, p.paint(color, mark), c.Name, clean(c.Message))
+		p.check(i+1, c)
 	}
 	p.line("      should run: %s, a pod there may stay: %s, intended: %s", yes(d.Node.ShouldRun), yes(d.Node.ShouldContinueRunning), yes(d.Node.Intended))
 	if len(d.Node.Pods) == 0 {
@@ -83,6 +103,30 @@ func (p *printer) chapter(d StoryOfASet) {
 		p.line("      %s: %s", p.paint(bold, clean(r.Code)), clean(r.Message))
 		if c := codeOf(r.Code); attention(d.Node.State) {
 			p.line("        %s", p.paint(faint, "remedy: "+c.Remedy))
+		}
+	}
+	if e := d.Node.Excuse; e != nil {
+		p.line("      %s", clean("excused: "+excuseText(e)))
+	}
+}
+
+// check prints a question, who set what it compared, and what to do.
+func (p *printer) check(number int, c Check) {
+	mark, color := "✓", green
+	switch {
+	case c.Skipped:
+		mark, color = "·", faint
+	case !c.OK:
+		mark, color = "✗", red
+	}
+	p.line("  %2d. %s %-13s %s", number, p.paint(color, mark), c.Name, clean(c.Message))
+	if c.By != "" {
+		p.line("        %s", p.paint(faint, clean(c.By)))
+	}
+	for _, f := range c.Fixes {
+		p.line("        → %s", clean(f.Text))
+		if f.Command != "" {
+			p.line("          %s", clean(f.Command))
 		}
 	}
 }
