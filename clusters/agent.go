@@ -1,8 +1,6 @@
 package clusters
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,16 +20,11 @@ func (a Agent) Has(namespace, name string, set map[string]string) bool {
 	return s != nil && s.Matches(labels.Set(set))
 }
 
-// Selects tells whether a node is one that the agent must cover, and whether it
-// is named by a selector of nodes: without one all are selected and none is
-// named.
-func (a Agent) Selects(n *Node) (selected, named bool) {
+// Selects tells whether a node is one that the agent must cover by its labels:
+// without a selector all are.
+func (a Agent) Selects(n *Node) bool {
 	s := selectorOf(a.nodes, a.Nodes)
-	if s == nil || s.Empty() {
-		return true, false
-	}
-	named = s.Matches(labels.Set(n.Labels))
-	return named, named
+	return s == nil || s.Matches(labels.Set(n.Labels))
 }
 
 // Reached tells whether enough of the nodes are covered: at least a part of
@@ -64,18 +57,4 @@ func parseMin(text string) (least int64, percent, ok bool) {
 	}
 	least, err := strconv.ParseInt(m[1]+(m[2] + "000000")[:6], 10, 64)
 	return least, true, err == nil && least > 0 && least <= 100*millionths
-}
-
-// ParseExpect reads the annotation ExpectAnnotation of a DaemonSet: a selector
-// of the nodes where it must be, as kubectl takes selectors.
-func ParseExpect(text string) (labels.Selector, error) {
-	const write = "write the selector of the nodes, such as kubernetes.io/os=linux"
-	s, err := labels.Parse(text)
-	if err == nil && s.Empty() {
-		err = errors.New("it is empty")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, write)
-	}
-	return s, nil
 }

@@ -48,7 +48,7 @@ func (cp *ControlPlane) startNodes(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	if cp.kwok, err = cp.run("kwok", "--kubeconfig="+cp.Kubeconfig(), "--config="+os.DevNull, "--manage-all-nodes=true", "--enable-crds=Stage",
+	if cp.kwok, err = cp.run("kwok", "--kubeconfig="+cp.Kubeconfig(), "--config="+os.DevNull, "--manage-nodes-with-label-selector=type=kwok", "--enable-crds=Stage",
 		"--node-lease-duration-seconds=40", "--server-address="+ports[0]); err != nil {
 		return err
 	}

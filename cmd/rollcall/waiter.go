@@ -222,7 +222,7 @@ func (w *waiter) status() error {
 		}
 		for _, t := range c.targets {
 			if !t.Met {
-				unmet = append(unmet, fmt.Sprintf("%s %s (%s)", c.cluster.Name, t.Target, t))
+				unmet = append(unmet, c.cluster.Name+" "+t.Target)
 			}
 		}
 	}

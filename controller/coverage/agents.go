@@ -67,8 +67,7 @@ func (w *world) ownAgent(ds *appsv1.DaemonSet) (a clusters.Agent, bad *Reason, o
 func (w *world) choose(a clusters.Agent) agent {
 	out := agent{Agent: a, selected: make([]bool, len(w.nodes)), virtual: asksForVirtual(a.Nodes)}
 	for i := range w.nodes {
-		selected, _ := a.Selects(&w.nodes[i])
-		out.selected[i] = selected && (out.virtual || w.facts[i]&virtual == 0)
+		out.selected[i] = a.Selects(&w.nodes[i]) && (out.virtual || w.facts[i]&virtual == 0)
 	}
 	return out
 }
@@ -127,7 +126,7 @@ func (w *world) sumUp(sets []*set) []Agent {
 func (s *set) key() string { return s.ds.Namespace + "/" + s.ds.Name }
 
 func (w *world) sumUpOne(a agent, members []*set) Agent {
-	out := Agent{Agent: a.Agent}
+	out := Agent{Agent: a.Agent, wanted: map[string]bool{}}
 	for _, s := range members {
 		out.DaemonSets = append(out.DaemonSets, s.key())
 	}
@@ -136,7 +135,9 @@ func (w *world) sumUpOne(a agent, members []*set) Agent {
 		if !a.selected[i] || w.facts[i]&leaving != 0 {
 			continue
 		}
-		switch is := w.presence(a, members, i); {
+		is := w.presence(a, members, i)
+		out.wanted[w.nodes[i].Name] = is.excused
+		switch {
 		case is.excused:
 			out.Excused++
 			continue

@@ -64,6 +64,15 @@ type Agent struct {
 	Missing                             []string // nodes
 	Met                                 bool     // Min is reached
 	Gaps                                []Gap    // missing nodes that no DaemonSet's own rows tell of, and that it has no DaemonSet at all
+
+	wanted map[string]bool // nodes that it selects and that do not leave; true where it is excused
+}
+
+// Wants tells whether the agent must be covered on a node, and whether that it
+// is not is excused.
+func (a *Agent) Wants(node string) (wanted, excused bool) {
+	excused, wanted = a.wanted[node]
+	return wanted, excused
 }
 
 // Gap is nodes that an agent lacks for one reason.

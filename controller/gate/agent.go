@@ -24,14 +24,13 @@ type agentNodes struct {
 	*judge
 	agent   *coverage.Agent
 	members []*coverage.DaemonSet
-	missing map[string]bool
 	gaps    map[string]coverage.Reason
 }
 
 // agent judges an agent: on every node that it selects any of its DaemonSets
 // will do.
 func (j *judge) agent(at int) Progress {
-	a := &agentNodes{judge: j, agent: &j.Coverage.Agents[at], missing: map[string]bool{}, gaps: map[string]coverage.Reason{}}
+	a := &agentNodes{judge: j, agent: &j.Coverage.Agents[at], gaps: map[string]coverage.Reason{}}
 	n := &count{Progress: Progress{Target: "agent/" + a.agent.Name, LeftOut: map[Ground]int{}}}
 	live := false
 	for i := range j.Coverage.DaemonSets {
@@ -46,17 +45,16 @@ func (j *judge) agent(at int) Progress {
 	if !live {
 		n.faults = []string{"no DaemonSet of the agent is in the cluster"}
 	}
-	for _, name := range a.agent.Missing {
-		a.missing[name] = true
-	}
 	for _, g := range a.agent.Gaps {
 		for _, name := range g.Nodes {
 			a.gaps[name] = g.Reason
 		}
 	}
 	for i := range j.Live.Nodes {
-		if node := &j.Live.Nodes[i]; a.selects(node) {
-			a.count(n, node)
+		if node := &j.Live.Nodes[i]; a.leaves(node) {
+			n.LeftOut[Leaving]++
+		} else if wanted, excused := a.agent.Wants(node.Name); wanted {
+			a.count(n, node, excused)
 		}
 	}
 	if n.Counted == 0 {
@@ -74,25 +72,27 @@ func (a *agentNodes) enough(n *count) bool {
 	return a.agent.Reached(n.Covered, n.Counted)
 }
 
-func (a *agentNodes) selects(n *clusters.Node) bool {
-	selected, named := a.agent.Selects(n)
-	return selected && (named || !coverage.IsVirtual(n))
+// leaves tells whether a node of one of the DaemonSets is on its way out.
+func (a *agentNodes) leaves(n *clusters.Node) bool {
+	return slices.ContainsFunc(a.members, func(d *coverage.DaemonSet) bool {
+		r, _ := d.Row(n.Name)
+		return r.State == coverage.Leaving && len(r.Pods) > 0
+	})
 }
 
 // site is what the DaemonSets of an agent amount to on one node.
 type site struct {
-	covered, current  bool
-	intended          bool // for one of them
-	starting, awaited bool // just joined; on its way, for whatever reason
-	excused           bool
-	states            []coverage.State
-	gap, old          Blocker
+	covered, current bool
+	intended         bool // for one of them
+	starting         bool // just joined
+	states           []coverage.State
+	gap, old         Blocker
 }
 
-// count counts one node that the agent selects, or leaves it out.
-func (a *agentNodes) count(n *count, node *clusters.Node) {
+// count counts one node that the agent wants, or leaves it out.
+func (a *agentNodes) count(n *count, node *clusters.Node, excused bool) {
 	s := a.site(node)
-	if g, out := a.ground(node, s); out {
+	if g, out := a.ground(node, s, excused); out {
 		n.LeftOut[g]++
 		return
 	}
@@ -112,9 +112,7 @@ func (a *agentNodes) site(node *clusters.Node) site {
 			s.current = s.current || runsCurrent(r, a.current(d))
 		}
 		s.intended = s.intended || r.Intended
-		s.excused = s.excused || r.Excused != nil
 		s.starting = s.starting || a.starting(d, r)
-		s.awaited = s.awaited || r.State == coverage.Starting || r.State == coverage.Updating
 		if r.State.Attention() {
 			s.gap = blockerOf(r)
 		}
@@ -131,20 +129,15 @@ func runsOn(r coverage.Row) bool {
 	return r.State == coverage.Misscheduled && slices.ContainsFunc(r.Pods, func(p *clusters.Pod) bool { return p.Ready })
 }
 
-// ground is why a node of the agent is left out, if it is. That it is excused
-// where no DaemonSet is meant to run, only its absence from the agent's missing
-// nodes tells.
-func (a *agentNodes) ground(node *clusters.Node, s site) (Ground, bool) {
-	young := a.young(node, a.agent.StartupGrace)
+// ground is why a node of the agent is left out, if it is.
+func (a *agentNodes) ground(node *clusters.Node, s site, excused bool) (Ground, bool) {
 	switch {
-	case slices.Contains(s.states, coverage.Leaving):
-		return Leaving, true
 	case s.covered:
 		return "", false
-	case s.excused || !a.missing[node.Name] && !s.awaited && !young:
+	case excused:
 		return Excused, true
 	case slices.Contains(s.states, coverage.NodeNotReady) || down(node):
 		return NodeNotReady, true
 	}
-	return Starting, s.starting || young && !s.intended
+	return Starting, s.starting || !s.intended && a.young(node, a.agent.StartupGrace)
 }
