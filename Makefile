@@ -6,8 +6,9 @@ BENCH := clusters/kubetest/bench
 FUZZTIME ?= 30s
 FUZZ := ./clusters:FuzzParseFleet ./clusters:FuzzParseExcuse ./clusters/recorded:FuzzRead ./render:FuzzScan ./controller/coverage:FuzzCompute
 B ?= coverage
+D ?= 10m
 
-.PHONY: help build demo test check bench fuzz kube golden needs
+.PHONY: help build demo test check bench fuzz prove kube golden needs
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,9 @@ bench: ## compare with upstream in one run: make bench B=coverage
 
 fuzz: ## fuzz each target for FUZZTIME
 	@for t in $(FUZZ); do echo "$$t"; go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) "$${t%:*}"; done
+
+prove: kube ## a restless cluster for D: every planted fault is found, and nothing else
+	ROLLCALL_CHURN=$(D) go test -count=1 -v -timeout 2h -run '^TestRealChurn$$' ./cmd/rollcall | grep -vE '^ +[EIW][0-9]{4}|"level":'
 
 golden: ## rewrite golden files; read the diff before you commit it
 	go test ./cmd/rollcall ./controller ./controller/coverage ./controller/report ./render/build -update

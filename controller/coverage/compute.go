@@ -271,7 +271,7 @@ func (s *set) decide(sums []podSummary) {
 	s.state = make([]State, len(sums))
 	for i, sum := range sums {
 		f := facts{flags: s.flags[i], node: s.node(i), pods: sum, set: common}
-		f.set.starting = fresh || f.node&young != 0
+		f.set.starting = fresh || f.node&young != 0 || !sum.available && s.justMade(i, sum)
 		s.state[i] = stateOf(f)
 		if sum.available && f.node&down == 0 {
 			if s.flags[i] |= running; f.flags.has(intended) {
@@ -282,6 +282,16 @@ func (s *set) decide(sums []podSummary) {
 			s.flags[i] |= upToDate
 		}
 	}
+}
+
+// justMade tells whether the node has a pod that was created less than a grace
+// ago to replace another one, and is not one of a series.
+func (s *set) justMade(i int, sum podSummary) bool {
+	if sum.onTheWay.IsZero() || !s.within(sum.onTheWay) {
+		return false
+	}
+	lost, _ := s.vanished(&s.w.nodes[i])
+	return lost < 2
 }
 
 // count sums the nodes up. An excused node is in no count but its own, its

@@ -27,14 +27,18 @@ func (s *set) missing(i int) Reason {
 	if reason, blank := s.w.live.Lacks("events"); blank {
 		return because(NotAttempted, "there is no pod; whether one was tried is not known without events ("+reason+")", s.controllerCause())
 	}
-	refused := s.lastEvent("FailedCreate")
+	refused, before := s.lastEvent("FailedCreate"), ""
 	if refused != nil && refused.Last.Before(n.Created) {
-		refused = nil
+		if made := s.lastEvent("SuccessfulCreate"); made != nil && made.Last.After(refused.Last) {
+			refused = nil // that was another time
+		} else { // the controller waits longer from refusal to refusal
+			before = "before the node joined, and the controller has not tried again: "
+		}
 	}
 	count, at := s.vanished(n)
 	switch {
 	case refused != nil && (at == nil || !at.Last.After(refused.Last)):
-		return because(FailedCreate, "creating the pod was refused: "+s.refusedBy(refused.Message), Cause{"refused", s.ds.Namespace + "/" + s.ds.Name + " " + refuser(refused.Message)}).since(refused.First)
+		return because(FailedCreate, "creating the pod was refused: "+before+s.refusedBy(refused.Message), Cause{"refused", s.ds.Namespace + "/" + s.ds.Name + " " + refuser(refused.Message)}).since(refused.First)
 	case at != nil:
 		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", count, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
 	}

@@ -76,11 +76,12 @@ type podSummary struct {
 	present   bool // at least one visible pod
 	available bool // one is ready, and for long enough
 	failing   bool
-	onlyWait  bool // no pod is past Pending; also when there is none
-	surplus   bool // more live pods than a surge explains
-	settled   bool // exactly one pod that is not being deleted, and it is available (rules U10 to U12)
-	current   bool // its pods, the live ones where there are any, are of the current revision
-	outdated  bool // a pod here is of an older revision
+	onlyWait  bool      // no pod is past Pending; also when there is none
+	surplus   bool      // more live pods than a surge explains
+	settled   bool      // exactly one pod that is not being deleted, and it is available (rules U10 to U12)
+	current   bool      // its pods, the live ones where there are any, are of the current revision
+	outdated  bool      // a pod here is of an older revision
+	onTheWay  time.Time // creation of the newest pod that neither ended nor is being deleted
 }
 
 func (s *set) summarise(node int) podSummary {
@@ -106,10 +107,14 @@ func (s *set) summarise(node int) podSummary {
 		}
 		switch {
 		case !f.has(alive):
+			continue
 		case isCurrent:
 			living, current = living+1, current+1
 		default:
 			living, old = living+1, old+1
+		}
+		if p.Created.After(sum.onTheWay) {
+			sum.onTheWay = p.Created
 		}
 	}
 	sum.surplus = living > 1 && !(s.slots > 0 && living == 2 && (s.current == nil || old == 1))

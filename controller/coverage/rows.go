@@ -221,6 +221,11 @@ func (s *set) starting(i int, r Row) []Reason {
 	if joining || n.Created.After(from) {
 		from, what = n.Created, "the node was created"
 	}
+	for _, p := range r.Pods {
+		if !joining && p.Created.After(from) && p.Deleting.IsZero() {
+			from, what = p.Created, "its pod was created"
+		}
+	}
 	grace := fmt.Sprintf("starting: %s at %s, and a start may take %s", what, stamp(from), s.grace)
 	var why []Reason
 	switch {
