@@ -60,10 +60,12 @@ func (h *health) fail(err error, began time.Time) {
 	h.now, h.err = false, err
 }
 
-func (h *health) failing() (err error, since time.Time, ever bool) {
+// failing is the error of the last try, since when it fails, and whether it was
+// ever read.
+func (h *health) failing() (since time.Time, ever bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.err, h.since, h.ever
+	return h.since, h.ever, h.err
 }
 
 func (h *health) current() bool {

@@ -194,7 +194,7 @@ func (f *follower) fault(ctx context.Context) error {
 		return err
 	}
 	for _, h := range f.health() {
-		err, since, ever := h.failing()
+		since, ever, err := h.failing()
 		if err == nil {
 			continue
 		}
@@ -226,7 +226,7 @@ func (f *follower) current(ctx context.Context, changed bool) bool {
 			return false
 		}
 	}
-	if err, _, _ := f.server.failing(); err == nil && changed {
+	if _, _, err := f.server.failing(); err == nil && changed {
 		return true
 	}
 	began := time.Now()
