@@ -19,6 +19,7 @@ type asked struct {
 	node     clusters.Node
 	template corev1.PodSpec
 	inGit    bool
+	git      *corev1.PodSpec // where Git's template is another
 	onDelete bool
 	minReady int32
 	pods     []clusters.Pod
@@ -52,8 +53,11 @@ func (a asked) checks(t *testing.T) []Check {
 		ObservedAt: worldNow, Nodes: []clusters.Node{a.node}, DaemonSets: []appsv1.DaemonSet{ds}, Pods: a.pods, Events: a.events,
 		Revisions: []clusters.Revision{{Namespace: "kube", Name: "agent-new", Owner: owner, Number: 2, Hash: "new", Placement: clusters.PlacementOf(&a.template)}},
 	}}
-	if a.inGit {
+	if a.inGit || a.git != nil {
 		s.desired = []appsv1.DaemonSet{*ds.DeepCopy()}
+	}
+	if a.git != nil {
+		s.desired[0].Spec.Template.Spec = *a.git
 	}
 	return s.compute().DaemonSets[0].Checks("n1")
 }
@@ -111,6 +115,9 @@ func TestFixes(t *testing.T) {
 			"or change spec.template.spec.affinity.nodeAffinity | -n kube edit ds agent",
 		}},
 		"Down": {"its kubelet", asked{node: clusters.Node{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}}}, "heard from", "", []string{"see what its kubelet last said | describe node n1"}},
+		"LiveTemplate": {"what lives is not what Git says", asked{template: corev1.PodSpec{NodeSelector: map[string]string{"none": "x"}}, git: &corev1.PodSpec{}}, "live template", "last written by kubectl-patch, not later than 2026-01-02T12:00:00Z", []string{
+			"apply Git's template; it differs in spec.template.spec.nodeSelector | -n kube get ds agent -o yaml",
+		}},
 		"Nobody": {"nobody tried", asked{}, "pod", "", []string{
 			"see whether the controller manager renews its lease | -n kube-system get lease kube-controller-manager -o yaml", "see what the controller tried | -n kube describe ds agent",
 		}},
