@@ -20,11 +20,13 @@ func (a Agent) Has(namespace, name string, set map[string]string) bool {
 	return s != nil && s.Matches(labels.Set(set))
 }
 
-// Selects tells whether a node is one that the agent must cover by its labels:
-// without a selector all are.
-func (a Agent) Selects(n *Node) bool {
-	s := selectorOf(a.nodes, a.Nodes)
-	return s == nil || s.Matches(labels.Set(n.Labels))
+// NodeSelector is of the labels of the nodes that the agent must cover: without
+// one all are.
+func (a Agent) NodeSelector() labels.Selector {
+	if s := selectorOf(a.nodes, a.Nodes); s != nil {
+		return s
+	}
+	return labels.Everything()
 }
 
 // Reached tells whether enough of the nodes are covered: at least a part of

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 func labelled(key, value string) *metav1.LabelSelector {
@@ -37,7 +38,7 @@ func TestAgentHas(t *testing.T) {
 	}
 }
 
-func TestAgentSelects(t *testing.T) {
+func TestAgentNodeSelector(t *testing.T) {
 	linux := labelled("os", "linux")
 	cases := map[string]struct {
 		reason string
@@ -54,7 +55,7 @@ func TestAgentSelects(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.a.Selects(&Node{Labels: map[string]string{"os": tc.os}}); got != tc.want {
+			if got := tc.a.NodeSelector().Matches(labels.Set{"os": tc.os}); got != tc.want {
 				t.Errorf("%s: got %v", tc.reason, got)
 			}
 		})

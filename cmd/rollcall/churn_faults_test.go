@@ -38,7 +38,7 @@ var faultKinds = []faultKind{
 // plant breaks one thing after the other, each for a while, several at once.
 func (c *churn) plant(ctx context.Context) {
 	order := c.random.Perm(len(faultKinds))
-	standing := make(chan struct{}, 5)
+	standing := make(chan struct{}, 7)
 	busy := map[string]bool{}
 	for n := 0; ; n++ {
 		kind := faultKinds[order[n%len(order)]]

@@ -196,7 +196,7 @@ func nodeOfPod(p unstructured.Unstructured) string {
 
 // podOn waits for the pod of a DaemonSet on a node to be ready, and names it.
 func (h *hands) podOn(ctx context.Context, namespace, ds, node string) string {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		list, err := h.resource("pods", namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + ds})
 		if err != nil {
 			h.try("listing pods", err)

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	churnGrace  = 5 * time.Second
-	churnStands = 17 * time.Second // how long a fault stands: the grace, and time for some looks
-	churnSettle = 15 * time.Second // after it was mended, what it left behind may still be seen
+	churnGrace  = 12 * time.Second // more than a control plane on two busy cores takes to make a pod
+	churnStands = 26 * time.Second // how long a fault stands: the grace, and time for some looks
+	churnSettle = 20 * time.Second // after it was mended, what it left behind may still be seen
 )
 
 // TestRealChurn adds, taints, breaks and removes nodes of a real cluster for a
@@ -126,7 +126,7 @@ kind: Fleet
 metadata: {name: churn}
 spec:
   clusters: {directory: clusters}
-  policy: {startupGrace: %[1]s, progressDeadline: 20s}
+  policy: {startupGrace: %[1]s, progressDeadline: 40s}
   agents: [{name: guard, names: [default/guard], clusters: {}, nodes: {matchLabels: {role: worker}}, startupGrace: %[1]s}]
 `, churnGrace))
 	write(t, c.dir, "clusters/one.yaml", fmt.Sprintf("apiVersion: rollcall.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {kubeconfig: {path: %q}}\n", cp.Kubeconfig()))

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"rollcall.dev/rollcall/clusters"
 )
@@ -56,7 +57,7 @@ func (w *world) ownAgent(ds *appsv1.DaemonSet) (a clusters.Agent, bad *Reason, o
 		err = errors.New("it is empty")
 	}
 	if err != nil {
-		message := fmt.Sprintf("annotation %s of DaemonSet %s is %q, which is no selector of nodes such as kubernetes.io/os=linux: %v", clusters.ExpectAnnotation, name, text, err)
+		message := fmt.Sprintf("annotation %s of DaemonSet %s is no selector of nodes such as kubernetes.io/os=linux: %.200s", clusters.ExpectAnnotation, name, err)
 		return a, new(because(InvalidAnnotation, message, Cause{"template", name + " " + clusters.ExpectAnnotation})), false
 	}
 	return clusters.Agent{Name: name, Names: []string{name}, Nodes: nodes, Min: "100%", Severity: "error", StartupGrace: w.options.Grace}, nil, true
@@ -66,8 +67,9 @@ func (w *world) ownAgent(ds *appsv1.DaemonSet) (a clusters.Agent, bad *Reason, o
 // agent asks for such: every Fargate node runs Linux, too.
 func (w *world) choose(a clusters.Agent) agent {
 	out := agent{Agent: a, selected: make([]bool, len(w.nodes)), virtual: asksForVirtual(a.Nodes)}
+	nodes := a.NodeSelector()
 	for i := range w.nodes {
-		out.selected[i] = a.Selects(&w.nodes[i]) && (out.virtual || w.facts[i]&virtual == 0)
+		out.selected[i] = (out.virtual || w.facts[i]&virtual == 0) && nodes.Matches(labels.Set(w.nodes[i].Labels))
 	}
 	return out
 }

@@ -30,7 +30,7 @@ func (w *world) indexExcuses() (problems []Reason) {
 		at := Cause{"node", n.Name + " " + clusters.ExcuseAnnotation}
 		switch {
 		case err != nil:
-			problems = append(problems, because(InvalidAnnotation, fmt.Sprintf("annotation %s of node %s: %v", clusters.ExcuseAnnotation, n.Name, err), at))
+			problems = append(problems, because(InvalidAnnotation, fmt.Sprintf("annotation %s of node %s: %.200s", clusters.ExcuseAnnotation, n.Name, err), at))
 		case e.Expired(w.now):
 			problems = append(problems, because(ExceptionExpired, fmt.Sprintf("annotation %s of node %s ended at %s: %s (%s)", clusters.ExcuseAnnotation, n.Name, stamp(e.Until), e.Reason, e.Owner), at))
 		default:

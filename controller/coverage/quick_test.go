@@ -137,7 +137,7 @@ func compareAgents(t *testing.T, s *scenario, c Cluster) {
 			gone := n.Deleting || n.Labels["type"] == "virtual-kubelet" || slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
 				return t.Key == "virtual-kubelet.io/provider" || t.Key == "karpenter.sh/disrupted" || t.Key == "ToBeDeletedByClusterAutoscaler"
 			})
-			if a.Selects(n) && !gone {
+			if a.NodeSelector().Matches(labels.Set(n.Labels)) && !gone {
 				want++
 			}
 		}
