@@ -161,7 +161,7 @@ func (c *churn) quota(ctx context.Context, _ int) (*fault, func(context.Context)
 	c.remove(ctx, "pods", "limited", c.podOn(ctx, "limited", "quota", node))
 	return &fault{what: node, matches: func(f report.Finding) bool {
 			return f.Cause.Kind == "refused" && f.Cause.Key == "limited/quota quota none" && f.Code == "FailedCreate" ||
-				f.Code == "DeletedAtOnce" && slices.Contains(f.DaemonSets, "limited/quota") // before the first refusal
+				(f.Code == "DeletedAtOnce" || f.Code == "NotAttempted") && slices.Equal(f.DaemonSets, []string{"limited/quota"}) // before the first refusal, and where the controller drops events
 		}}, func(ctx context.Context) {
 			c.remove(ctx, "resourcequotas", "limited", "none")
 			c.patch(ctx, "daemonsets", "limited", "quota", `{"metadata":{"annotations":{"look":"again"}}}`) // it waits longer and longer by itself

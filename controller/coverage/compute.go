@@ -66,6 +66,7 @@ type set struct {
 	busy     int // nodes without a settled pod
 	clock    time.Time
 	grace    time.Duration // how long a start may take
+	lag      string        // in what its own counters disagree with nodes and pods
 	agents   []int         // that it belongs to
 	excuses  []*excuse     // that may be for it
 
@@ -123,6 +124,9 @@ func (s *set) judge() DaemonSet {
 	s.dead = s.lostPods()
 	out := DaemonSet{Namespace: s.ds.Namespace, Name: s.ds.Name, Subject: s.subject, Agents: s.agents, set: s}
 	s.decide(s.plan())
+	if s.subject.Live != nil {
+		s.lag = s.statusDiff()
+	}
 	s.findLosses()
 	s.findExcuses()
 	out.Counts = s.count()

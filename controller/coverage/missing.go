@@ -42,6 +42,9 @@ func (s *set) missing(i int) Reason {
 	case at != nil:
 		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", count, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
 	}
+	if s.lag == "" && s.ds.Status.ObservedGeneration >= s.ds.Generation {
+		return because(NotAttempted, "there is no pod, and no event tells why: the DaemonSet's own counters know that it is lacking, so that its controller has seen the node; where it fails again and again it records few events", s.pods(NotAttempted))
+	}
 	return because(NotAttempted, "there is no pod, and no event tells that one was tried: the DaemonSet controller may not be running or has not seen the node", s.controllerCause())
 }
 

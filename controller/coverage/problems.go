@@ -40,8 +40,8 @@ func (s *set) problems(c Counts) []Reason {
 		}
 		return rs
 	}
-	if diff := s.statusDiff(); diff != "" {
-		rs = append(rs, because(StatusStale, "the DaemonSet's own counters disagree with nodes and pods: "+diff+" (a second look in 10 s tells whether they merely lag)", s.template("status")))
+	if s.lag != "" {
+		rs = append(rs, because(StatusStale, "the DaemonSet's own counters disagree with nodes and pods: "+s.lag+" (a second look in 10 s tells whether they merely lag)", s.template("status")))
 	}
 	return rs
 }

@@ -160,12 +160,16 @@ func agentSeverity(a coverage.Agent, c coverage.Code, own Severity) Severity {
 }
 
 // rowSeverity is the severity of a node that needs attention. An intended node
-// without a pod is an error whatever the reason; where an agent is covered as
-// far as it must be, what is missing is information.
+// without a pod is an error whatever the reason, and one that is covered is
+// none; where an agent is covered as far as it must be, what is missing is
+// information.
 func (g *gather) rowSeverity(d *coverage.DaemonSet, row coverage.Row) Severity {
 	own := codeOf(string(row.Reasons[0].Code)).Severity
-	if row.State == coverage.Missing {
+	switch {
+	case row.State == coverage.Missing:
 		own = Error
+	case row.State == coverage.Misscheduled && row.Covered: // by a taint that goes by itself
+		return Info
 	}
 	return g.highest(d, own, func(a coverage.Agent) Severity {
 		if gap := row.State == coverage.Missing || row.State == coverage.NotReady || row.State == coverage.NodeNotReady; gap && a.Met {
