@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"rollcall.dev/rollcall/clusters"
 )
@@ -52,15 +53,42 @@ func (w *world) ownAgent(ds *appsv1.DaemonSet) (a clusters.Agent, bad *Reason, o
 		return a, nil, false
 	}
 	name := ds.Namespace + "/" + ds.Name
-	nodes, err := metav1.ParseToLabelSelector(text)
-	if err == nil && len(nodes.MatchLabels)+len(nodes.MatchExpressions) == 0 {
-		err = errors.New("it is empty")
-	}
+	nodes, err := nodesOf(text)
 	if err != nil {
 		message := fmt.Sprintf("annotation %s of DaemonSet %s is no selector of nodes such as kubernetes.io/os=linux: %.200s", clusters.ExpectAnnotation, name, err)
 		return a, new(because(InvalidAnnotation, message, Cause{"template", name + " " + clusters.ExpectAnnotation})), false
 	}
 	return clusters.Agent{Name: name, Names: []string{name}, Nodes: nodes, Min: "100%", Severity: "error", StartupGrace: w.options.Grace}, nil, true
+}
+
+// nodesOf reads a selector as kubectl takes it.
+func nodesOf(text string) (*metav1.LabelSelector, error) {
+	parsed, err := labels.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var out metav1.LabelSelector
+	requirements, _ := parsed.Requirements()
+	for _, r := range requirements {
+		e := metav1.LabelSelectorRequirement{Key: r.Key(), Values: r.ValuesUnsorted()}
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			e.Operator = metav1.LabelSelectorOpIn
+		case selection.NotEquals, selection.NotIn:
+			e.Operator = metav1.LabelSelectorOpNotIn
+		case selection.Exists:
+			e.Operator = metav1.LabelSelectorOpExists
+		case selection.DoesNotExist:
+			e.Operator = metav1.LabelSelectorOpDoesNotExist
+		default:
+			return nil, fmt.Errorf("%s: a selector of labels knows no %q", r.Key(), r.Operator())
+		}
+		out.MatchExpressions = append(out.MatchExpressions, e)
+	}
+	if len(out.MatchExpressions) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	return &out, nil
 }
 
 // choose finds the nodes of an agent. A virtual node is one of them only if the
