@@ -115,7 +115,8 @@ func (c *churn) nodeDown(ctx context.Context, _ int) (*fault, func(context.Conte
 	c.unmanage(ctx, node)
 	c.condition(ctx, node, "Unknown")
 	return &fault{what: node, matches: func(f report.Finding) bool {
-			return f.Cause.Kind == "node" && f.Cause.Key == node && f.Code == "NodeUnreachable" || blocks(f, node)
+			return f.Cause.Kind == "node" && f.Cause.Key == node && f.Code == "NodeUnreachable" || blocks(f, node) ||
+				strings.HasPrefix(f.Cause.Key, "node.kubernetes.io/") && names(f, node) // the taints of it go a moment later
 		}}, func(ctx context.Context) {
 			c.manage(ctx, node)
 			c.condition(ctx, node, "True")
@@ -130,6 +131,10 @@ func (c *churn) tainted(ctx context.Context, key, effect string, code ...string)
 	return &fault{what: node + " " + taint, matches: func(f report.Finding) bool {
 			return f.Cause.Kind == "taint" && f.Cause.Key == taint && slices.Contains(code, f.Code) || blocks(f, node)
 		}}, func(ctx context.Context) {
+			for _, ds := range []string{"default/guard", "default/rolling", "default/ondelete", "default/tolerant", "default/moved", "limited/quota"} {
+				namespace, name, _ := strings.Cut(ds, "/")
+				defer c.deletes(namespace, name+"-") // the node gets its pods again
+			}
 			c.untaint(ctx, node, key)
 			c.give(node)
 		}
@@ -183,7 +188,8 @@ func (c *churn) tolerations(ctx context.Context, _ int) (*fault, func(context.Co
 func (c *churn) selector(ctx context.Context, _ int) (*fault, func(context.Context)) {
 	c.patch(ctx, "daemonsets", "default", "moved", `{"spec":{"template":{"spec":{"nodeSelector":{"non-existing":"true"}}}}}`)
 	return &fault{what: "moved", matches: func(f report.Finding) bool {
-			return f.Code == "CoverageLost" && f.Cause.Key == "default/moved nodeSelector"
+			return f.Code == "CoverageLost" && f.Cause.Key == "default/moved nodeSelector" ||
+				f.Code == "RolloutBlocked" && slices.Equal(f.DaemonSets, []string{"default/moved"})
 		}}, func(ctx context.Context) {
 			c.patch(ctx, "daemonsets", "default", "moved", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
 		}
@@ -192,8 +198,7 @@ func (c *churn) selector(ctx context.Context, _ int) (*fault, func(context.Conte
 func (c *churn) startupTaint(ctx context.Context, n int) (*fault, func(context.Context)) {
 	node := fmt.Sprintf("stuck-%d", n)
 	c.addNode(ctx, node, true)
-	c.manage(ctx, node)
-	c.condition(ctx, node, "True")
+	c.ready(ctx, node)
 	return &fault{what: node, matches: func(f report.Finding) bool { return f.Code == "StartupTaintStays" && names(f, node) || blocks(f, node) }},
 		func(ctx context.Context) {
 			c.untaint(ctx, node, startupKey)

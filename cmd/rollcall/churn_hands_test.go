@@ -149,6 +149,13 @@ func (h *hands) manage(ctx context.Context, node string) {
 	h.patch(ctx, "nodes", "", node, `{"metadata":{"labels":{"type":"kwok"}}}`)
 }
 
+// ready is the kubelet's first word: before it no pod runs there.
+func (h *hands) ready(ctx context.Context, node string) {
+	h.condition(ctx, node, "True")
+	h.untaint(ctx, node, "node.kubernetes.io/not-ready") // the node controller takes its time
+	h.manage(ctx, node)
+}
+
 func (h *hands) unmanage(ctx context.Context, node string) {
 	h.patch(ctx, "nodes", "", node, `{"metadata":{"labels":{"type":null}}}`)
 }
@@ -234,8 +241,7 @@ func (c *churn) comeAndGo(ctx context.Context) {
 		name := fmt.Sprintf("burst-%d", n)
 		c.addNode(c.t.Context(), name, random(2) == 0)
 		time.Sleep(time.Duration(1+random(2)) * time.Second)
-		c.manage(c.t.Context(), name)
-		c.condition(c.t.Context(), name, "True")
+		c.ready(c.t.Context(), name)
 		c.untaint(c.t.Context(), name, startupKey)
 		here = append(here, name)
 		c.mu.Lock()

@@ -234,7 +234,7 @@ func (c *churn) conclude(t *testing.T) {
 // deleted by force and the one that the controller makes in its place. Which
 // moment that is, no single look can know.
 func (c *churn) caught(l look, f report.Finding) bool {
-	if f.Code != "ControllerStalled" {
+	if f.Code != "ControllerStalled" && f.Code != "NotAttempted" && f.Code != "DeletedAtOnce" {
 		return false
 	}
 	for _, d := range c.deletions() {

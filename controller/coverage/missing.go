@@ -39,13 +39,26 @@ func (s *set) missing(i int) Reason {
 	switch {
 	case refused != nil && (at == nil || !at.Last.After(refused.Last)):
 		return because(FailedCreate, "creating the pod was refused: "+before+s.refusedBy(refused.Message), Cause{"refused", s.ds.Namespace + "/" + s.ds.Name + " " + refuser(refused.Message)}).since(refused.First)
-	case at != nil:
+	case count > 1:
 		return because(DeletedAtOnce, fmt.Sprintf("%d created pods are gone again, the last one, %s, created at %s", count, createdPod(at), stamp(at.Last)), s.pods(DeletedAtOnce))
 	}
-	if s.lag == "" && s.ds.Status.ObservedGeneration >= s.ds.Generation {
-		return because(NotAttempted, "there is no pod, and no event tells why: the DaemonSet's own counters know that it is lacking, so that its controller has seen the node; where it fails again and again it records few events", s.pods(NotAttempted))
+	lead := "there is no pod, and no event tells that one was tried: "
+	if count == 1 {
+		lead = fmt.Sprintf("pod %s, created at %s, may have been here and is gone, and no event tells that another one was tried: ", createdPod(at), stamp(at.Last))
 	}
-	return because(NotAttempted, "there is no pod, and no event tells that one was tried: the DaemonSet controller may not be running or has not seen the node", s.controllerCause())
+	return s.untried(lead)
+}
+
+// untried is a node without a pod of which no event tells that one was tried.
+// The controller is to blame only where nothing shows that it works.
+func (s *set) untried(lead string) Reason {
+	switch made := s.w.lastMade; {
+	case s.lag == "" && s.ds.Status.ObservedGeneration >= s.ds.Generation:
+		return because(NotAttempted, lead+"the DaemonSet's own counters know that it is lacking, so that its controller has seen the node; where it fails again and again it records few events", s.pods(NotAttempted))
+	case s.within(made):
+		return because(NotAttempted, lead+"the DaemonSet controller works, it made a pod at "+stamp(made)+"; where it fails again and again it records few events", s.pods(NotAttempted))
+	}
+	return because(NotAttempted, lead+"the DaemonSet controller may not be running or has not seen the node", s.controllerCause())
 }
 
 // keptOut is an intended node that the live template refuses: for a while, or

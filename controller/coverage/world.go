@@ -31,6 +31,7 @@ type world struct {
 	revisions map[string][]*clusters.Revision
 	events    map[string][]*clusters.Event // by UID of what they are about
 	bound     map[string]string            // node by namespace/name of a pod, from its Scheduled event
+	lastMade  time.Time                    // creation of the newest pod of any DaemonSet
 	agents    []agent
 	excuses   []*excuse
 }
@@ -205,6 +206,9 @@ func (w *world) indexPods() {
 		}
 		if ds, ok := at[p.Owner.UID]; ok && p.Owner.UID != "" {
 			owned[ds] = append(owned[ds], int32(i))
+			if p.Created.After(w.lastMade) {
+				w.lastMade = p.Created
+			}
 		} else {
 			w.loose[p.Namespace] = append(w.loose[p.Namespace], int32(i))
 		}
