@@ -133,7 +133,8 @@ func (c *churn) tainted(ctx context.Context, key, effect string, code ...string)
 		}}, func(ctx context.Context) {
 			for _, ds := range []string{"default/guard", "default/rolling", "default/ondelete", "default/tolerant", "default/moved", "limited/quota"} {
 				namespace, name, _ := strings.Cut(ds, "/")
-				defer c.deletes(namespace, name+"-") // the node gets its pods again
+				c.deletes(namespace, name+"-") // the node gets its pods again
+				defer c.deletes(namespace, name+"-")
 			}
 			c.untaint(ctx, node, key)
 			c.give(node)

@@ -154,6 +154,31 @@ func (h *hands) ready(ctx context.Context, node string) {
 	h.condition(ctx, node, "True")
 	h.untaint(ctx, node, "node.kubernetes.io/not-ready") // the node controller takes its time
 	h.manage(ctx, node)
+	h.mending.Go(func() { // as kubelets do, where the node controller said otherwise meanwhile
+		for range 3 {
+			time.Sleep(3 * time.Second)
+			h.podsReady(ctx, node)
+		}
+	})
+}
+
+// podsReady says again that the pods of a node are ready. kwok says so once.
+func (h *hands) podsReady(ctx context.Context, node string) {
+	list, err := h.resource("pods", "").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	h.try("listing pods", err)
+	if err != nil {
+		return
+	}
+	for _, p := range list.Items {
+		conditions, _, _ := unstructured.NestedSlice(p.Object, "status", "conditions")
+		for _, c := range conditions {
+			if c := c.(map[string]any); c["type"] == "Ready" && c["status"] == "False" {
+				body := `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`
+				_, err := h.resource("pods", p.GetNamespace()).Patch(ctx, p.GetName(), types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "churn"}, "status")
+				h.try("readying "+p.GetName(), err)
+			}
+		}
+	}
 }
 
 func (h *hands) unmanage(ctx context.Context, node string) {

@@ -35,7 +35,9 @@ func (s *set) problems(c Counts) []Reason {
 		return append(rs, because(Terminating, "the DaemonSet is being deleted since "+stamp(at.Time)+finalizers(s.ds.Finalizers), s.template("deletionTimestamp")))
 	}
 	if s.ds.Status.ObservedGeneration < s.ds.Generation {
-		if at, ok := s.lastSpecWrite(); ok && !s.within(at) {
+		// Who removes a field leaves no time: the last write may be later than it
+		// seems, and a controller that makes pods is none that has stopped.
+		if at, ok := s.lastSpecWrite(); ok && !s.within(at) && !s.within(s.w.lastMade) {
 			rs = append(rs, because(ControllerStalled, fmt.Sprintf("the DaemonSet controller has seen generation %d, the DaemonSet is at %d since %s", s.ds.Status.ObservedGeneration, s.ds.Generation, stamp(at)), s.controllerCause()))
 		}
 		return rs
