@@ -94,12 +94,14 @@ func (h *hands) patch(ctx context.Context, resource, namespace, name, body strin
 
 func (h *hands) remove(ctx context.Context, resource, namespace, name string) {
 	if resource == "pods" {
+		h.deletes(namespace, name)
 		defer h.deletes(namespace, name)
 	}
 	h.try("deleting "+name, h.resource(resource, namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 }
 
 func (h *hands) removeAll(ctx context.Context, namespace, selector string) {
+	h.deletes(namespace, strings.TrimPrefix(selector, "app="))
 	defer h.deletes(namespace, strings.TrimPrefix(selector, "app="))
 	h.try("deleting "+selector, h.resource("pods", namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{LabelSelector: selector}))
 }

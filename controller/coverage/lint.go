@@ -24,6 +24,9 @@ const (
 // lints are the risks of the wanted template. What cannot matter in this
 // cluster is none: a template is judged with the nodes and pods that are there.
 func (s *set) lints() []Reason {
+	if !slices.ContainsFunc(s.flags, func(f flags) bool { return f.has(accepted) }) {
+		return nil
+	}
 	var out []Reason
 	for _, lint := range []func(*appsv1.DaemonSetSpec) (Reason, bool){
 		s.blanketToleration, s.mixedOS, s.hostPortSurge, s.notReadyNotTolerated, s.tolerationSeconds, s.noPriorityClass, s.runtimeClassUnseen,
@@ -36,16 +39,20 @@ func (s *set) lints() []Reason {
 }
 
 // blanketToleration: a toleration without a key makes virtual nodes wanted,
-// where no daemon pod can run.
+// where no daemon pod can run. One that is wanted without it is not its fault.
 func (s *set) blanketToleration(spec *appsv1.DaemonSetSpec) (Reason, bool) {
-	blanket := func(t corev1.Toleration) bool {
-		return t.Key == "" && t.Operator == corev1.TolerationOpExists && t.Effect != corev1.TaintEffectNoExecute
-	}
+	blanket := func(t corev1.Toleration) bool { return t.Key == "" && t.Operator == corev1.TolerationOpExists }
 	if !slices.ContainsFunc(spec.Template.Spec.Tolerations, blanket) {
 		return Reason{}, false
 	}
+	without := *s.wantP
+	without.tolerations = slices.DeleteFunc(slices.Clone(s.wantP.tolerations), blanket)
 	names := s.nodesWhere(func(i int) bool {
-		return s.w.facts[i]&virtual != 0 && s.flags[i].has(shouldRun) && !s.flags[i].has(intended)
+		if s.w.facts[i]&virtual == 0 || !s.flags[i].has(accepted) || s.flags[i].has(intended) {
+			return false
+		}
+		taints := s.w.nodes[i].Taints
+		return s.wantP.judge(taints, s.w.keys).run && !without.judge(taints, s.w.keys).run
 	})
 	if len(names) == 0 {
 		return Reason{}, false
@@ -55,10 +62,13 @@ func (s *set) blanketToleration(spec *appsv1.DaemonSetSpec) (Reason, bool) {
 
 // mixedOS: one image seldom runs on both systems, and upstream's controller
 // looks at neither the image nor spec.os.
-func (s *set) mixedOS(*appsv1.DaemonSetSpec) (Reason, bool) {
+func (s *set) mixedOS(spec *appsv1.DaemonSetSpec) (Reason, bool) {
+	if _, pinned := spec.Template.Spec.NodeSelector[corev1.LabelOSStable]; pinned {
+		return Reason{}, false
+	}
 	on := func(os string) []string {
 		return s.nodesWhere(func(i int) bool {
-			return s.w.nodes[i].Labels[corev1.LabelOSStable] == os && s.flags[i].has(shouldRun) && s.w.facts[i]&virtual == 0
+			return s.flags[i].has(intended) && s.w.nodes[i].Labels[corev1.LabelOSStable] == os
 		})
 	}
 	windows := on("windows")
@@ -75,7 +85,7 @@ func (s *set) hostPortSurge(spec *appsv1.DaemonSetSpec) (Reason, bool) {
 	if spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || ru == nil || scaled(ru.MaxSurge, 100, 0) == 0 {
 		return Reason{}, false
 	}
-	for _, c := range spec.Template.Spec.Containers {
+	for _, c := range slices.Concat(spec.Template.Spec.Containers, sidecars(&spec.Template.Spec)) {
 		for _, p := range c.Ports {
 			if port := p.HostPort; port != 0 || spec.Template.Spec.HostNetwork {
 				if port == 0 {
@@ -86,6 +96,14 @@ func (s *set) hostPortSurge(spec *appsv1.DaemonSetSpec) (Reason, bool) {
 		}
 	}
 	return Reason{}, false
+}
+
+// sidecars are the init containers that go on beside the others, and whose
+// ports count (GetHostPorts in pkg/scheduler/util/utils.go).
+func sidecars(pod *corev1.PodSpec) []corev1.Container {
+	return slices.DeleteFunc(slices.Clone(pod.InitContainers), func(c corev1.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
 }
 
 // notReadyNotTolerated: a node becomes ready only once its network plug-in
@@ -107,14 +125,30 @@ func below(path, folder string) bool {
 
 // tolerationSeconds: the pod is evicted after the time, and the controller,
 // which does not read it (rule N23), creates it again at once. Those that the
-// automatic tolerations replace are not in the list.
+// automatic tolerations replace are not in the list, and of several that match
+// a taint the first one counts (rule T6).
 func (s *set) tolerationSeconds(*appsv1.DaemonSetSpec) (Reason, bool) {
-	at := slices.IndexFunc(s.wantP.tolerations, func(t corev1.Toleration) bool { return t.TolerationSeconds != nil })
-	if at < 0 {
+	all := s.wantP.tolerations
+	at := 0
+	for at < len(all) && (all[at].TolerationSeconds == nil ||
+		slices.ContainsFunc(all[:at], func(t corev1.Toleration) bool { return foreverCovers(t, all[at]) })) {
+		at++
+	}
+	if at == len(all) {
 		return Reason{}, false
 	}
-	t := s.wantP.tolerations[at]
+	t := all[at]
 	return because(TolerationSeconds, fmt.Sprintf("%s has tolerationSeconds %d: on a node with such a taint the pod is evicted after that time and created again at once, over and over; leave tolerationSeconds out", tolerationText(t, false), *t.TolerationSeconds), s.template("tolerations")), true
+}
+
+// foreverCovers tells whether a toleration without a limit matches every
+// NoExecute taint that the other one matches.
+func foreverCovers(t, other corev1.Toleration) bool {
+	if t.TolerationSeconds != nil || t.Effect != "" && t.Effect != corev1.TaintEffectNoExecute || t.Key != "" && t.Key != other.Key {
+		return false
+	}
+	equal := func(o corev1.TolerationOperator) bool { return o == "" || o == corev1.TolerationOpEqual }
+	return t.Operator == corev1.TolerationOpExists || equal(t.Operator) && equal(other.Operator) && t.Value == other.Value
 }
 
 // noPriorityClass: without a priority an agent gives way to whatever came
@@ -138,7 +172,8 @@ func (s *set) noPriorityClass(spec *appsv1.DaemonSetSpec) (Reason, bool) {
 }
 
 // runtimeClassUnseen: the scheduling part of a RuntimeClass is added to the
-// pods, and the controller decides without it.
+// pods, and the controller decides without it. A pod that lacks a resource, or
+// that is known to be changed, has a reason of its own.
 func (s *set) runtimeClassUnseen(spec *appsv1.DaemonSetSpec) (Reason, bool) {
 	class := spec.Template.Spec.RuntimeClassName
 	if class == nil {
@@ -146,7 +181,11 @@ func (s *set) runtimeClassUnseen(spec *appsv1.DaemonSetSpec) (Reason, bool) {
 	}
 	for i := range s.w.nodes {
 		for _, p := range s.podsOn(i) {
-			if pod := &s.w.live.Pods[p]; s.flags[i].has(shouldRun) && !pod.Bound && pod.Unschedulable != "" {
+			pod := &s.w.live.Pods[p]
+			if !s.flags[i].has(shouldRun) || pod.Bound || pod.Unschedulable == "" || lacking(pod.Unschedulable) != "placement" {
+				continue
+			}
+			if _, drifted := s.admissionDrift(pod); !drifted {
 				return because(RuntimeClassUnseen, fmt.Sprintf("RuntimeClass %s may have a nodeSelector or tolerations, which the DaemonSet controller does not see: a pod waits on %s; repeat them in the template", *class, pod.Node), s.template("runtimeClassName")), true
 			}
 		}
