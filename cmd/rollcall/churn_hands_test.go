@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -262,7 +263,7 @@ func (h *hands) breakPod(ctx context.Context, ds, node, reason string) string {
 
 // comeAndGo lets nodes join and leave, pods be deleted and nodes be cordoned.
 func (c *churn) comeAndGo(ctx context.Context) {
-	random := c.random.IntN
+	random := rand.New(rand.NewPCG(c.seed, 2)).IntN // of this goroutine
 	var here []string
 	for n := 0; ctx.Err() == nil; n++ {
 		name := fmt.Sprintf("burst-%d", n)

@@ -68,7 +68,8 @@ func TestRealChurn(t *testing.T) {
 type churn struct {
 	*hands
 	dir    string
-	random *rand.Rand
+	seed   uint64
+	random *rand.Rand // of what is planted
 
 	mu       sync.Mutex
 	faults   []*fault
@@ -104,7 +105,7 @@ func newChurn(t *testing.T, seed uint64) *churn {
 	t.Helper()
 	const calm = 14
 	cp := kubetest.Start(t, kubetest.Options{Controllers: true, Scheduler: true, Nodes: 1})
-	c := &churn{hands: newHands(t, cp), random: rand.New(rand.NewPCG(seed, 1)), busy: map[string]bool{}}
+	c := &churn{hands: newHands(t, cp), seed: seed, random: rand.New(rand.NewPCG(seed, 1)), busy: map[string]bool{}}
 	cp.AddNodes(t, []string{"role=gpu"}, "gpu-0", "gpu-1")
 	c.taint(t.Context(), "gpu-0", "gpu:NoSchedule")
 	c.taint(t.Context(), "gpu-1", "gpu:NoSchedule")
