@@ -37,19 +37,49 @@ type Source struct {
 	Poll     string
 	TimeZone string
 	Auth     Auth
+	Verify   *Verify // nil: any commit is taken
 }
 
-// Ref is a branch, a tag or a commit; at most one is set.
+// Ref is a branch, a tag, a range of versions over the tags, a full ref name or
+// a commit; at most one is set, but a commit may have its branch beside it.
 type Ref struct {
-	Branch, Tag, Commit string
+	Branch, Tag, Semver, Name, Commit string
 }
 
 // Auth is how to log in to the Git server. The zero Auth is anonymous.
 // Secrets are named by file, never written in the fleet file.
 type Auth struct {
-	TokenFile    string // bearer token
-	Username     string // basic
-	PasswordFile string // basic
+	TokenFile         string // bearer token
+	Username          string // basic
+	PasswordFile      string // basic
+	CAFile            string // what signs the server's certificate, in place of the system's
+	CertFile, KeyFile string // client certificate
+	SSH               *SSH
+	GitHubApp         *GitHubApp
+}
+
+// SSH is a login by key: from a file or from the agent at SSH_AUTH_SOCK. The
+// server must be in KnownHostsFile.
+type SSH struct {
+	KeyFile        string
+	PassphraseFile string
+	Agent          bool
+	KnownHostsFile string
+}
+
+// GitHubApp is a login as an installed GitHub App.
+type GitHubApp struct {
+	AppID, InstallationID int64
+	KeyFile               string // private key in PEM
+	APIURL                string // empty: that of the host of the source's URL
+}
+
+// Verify says whose signature the commit or the tag must have. At least one of
+// the files is set.
+type Verify struct {
+	Object             string // commit or tag
+	AllowedSignersFile string // SSH, as ssh-keygen(1) has it
+	OpenPGPKeysFile    string // armored public keys
 }
 
 // Target chooses the overlay of the clusters it selects; the first match wins.

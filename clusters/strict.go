@@ -169,8 +169,6 @@ func (d *document) decode(n *yaml.Node, to reflect.Value, at *field.Path) {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		d.unreadable(n, at, "anchors and aliases are not accepted here: write the value out")
 	case isNull(n):
-	case to.Type() == reflect.TypeFor[yaml.Node]():
-		to.Set(reflect.ValueOf(*n))
 	case to.Kind() == reflect.Pointer:
 		to.Set(reflect.New(to.Type().Elem()))
 		d.decode(n, to.Elem(), at)
@@ -180,8 +178,19 @@ func (d *document) decode(n *yaml.Node, to reflect.Value, at *field.Path) {
 		d.table(n, to, at)
 	case to.Kind() == reflect.Slice:
 		d.list(n, to, at)
+	case to.Kind() == reflect.Bool:
+		d.plain(n, to, at, "!!bool", "true or false")
+	case to.Kind() == reflect.Int64:
+		d.plain(n, to, at, "!!int", "a whole number")
 	default:
 		d.text(n, to, at)
+	}
+}
+
+// plain reads a boolean or a number, unquoted.
+func (d *document) plain(n *yaml.Node, to reflect.Value, at *field.Path, tag, what string) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != tag || n.Decode(to.Addr().Interface()) != nil {
+		d.unreadable(n, at, "must be "+what+", is "+form(n))
 	}
 }
 

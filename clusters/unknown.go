@@ -9,15 +9,16 @@ import (
 
 // unknownHints tell what to do instead about fields that people will expect.
 var unknownHints = map[string]string{
-	"spec.source.ref.semver":    "not supported yet: use branch, tag or commit",
-	"spec.source.branch":        "unknown field, write ref: {branch: NAME}",
-	"spec.source.tag":           "unknown field, write ref: {tag: NAME}",
-	"spec.source.commit":        "unknown field, write ref: {commit: ID}",
-	"spec.source.auth.token":    "a secret is never written here: name a file that holds it in tokenFile",
-	"spec.source.auth.password": "a secret is never written here: name a file that holds it in passwordFile",
-	"spec.approvals":            "not supported yet: this version changes no cluster",
-	"spec.exclude":              "unknown field, write daemonSets: {exclude: [{names: [NAMESPACE/NAME]}]}",
-	"spec.kubeconfig.secretRef": "not supported yet: use path",
+	"spec.source.auth.sshKeyFile": "unknown field, write ssh: {keyFile: FILE, knownHostsFile: FILE}",
+	"spec.source.auth.caData":     "unknown field, name a file in caFile",
+	"spec.source.branch":          "unknown field, write ref: {branch: NAME}",
+	"spec.source.tag":             "unknown field, write ref: {tag: NAME}",
+	"spec.source.commit":          "unknown field, write ref: {commit: ID}",
+	"spec.source.auth.token":      "a secret is never written here: name a file that holds it in tokenFile",
+	"spec.source.auth.password":   "a secret is never written here: name a file that holds it in passwordFile",
+	"spec.approvals":              "not supported yet: this version changes no cluster",
+	"spec.exclude":                "unknown field, write daemonSets: {exclude: [{names: [NAMESPACE/NAME]}]}",
+	"spec.kubeconfig.secretRef":   "not supported yet: use path",
 }
 
 // unknown words the fault of a field that a wire struct does not have.
@@ -31,9 +32,6 @@ func unknown[V any](path, key string, known map[string]V) string {
 	names := slices.Sorted(maps.Keys(known))
 	if near := Nearest(key, names); near != "" {
 		return fmt.Sprintf("unknown field, did you mean %q?", near)
-	}
-	if strings.HasPrefix(path, "spec.source.auth.") {
-		return "not supported yet: use tokenFile, or username and passwordFile"
 	}
 	return "unknown field, known are " + strings.Join(names, ", ")
 }

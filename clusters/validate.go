@@ -2,7 +2,6 @@ package clusters
 
 import (
 	"maps"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -19,108 +17,6 @@ import (
 
 // powers are what a policy may allow, in the order of DESIGN.
 var powers = []string{"roll", "apply", "prune", "manage"}
-
-// schemes are the forms of a Git URL that a later version may know, too: what
-// cannot be fetched today is told by the package that fetches.
-var schemes = []string{"", "file", "http", "https", "ssh"}
-
-func (d *document) source(at *field.Path, w *wireSource) *Source {
-	if w == nil {
-		return nil
-	}
-	s := &Source{
-		URL:      w.URL,
-		Ref:      d.ref(at.Child("ref"), w.Ref),
-		Path:     d.folder(at.Child("path"), or(w.Path, ".")),
-		TimeZone: or(w.TimeZone, "UTC"),
-		Auth:     d.auth(at.Child("auth"), w.Auth),
-	}
-	s.Poll = d.cron(at.Child("poll"), or(w.Poll, "@every 1m"), at.Child("timeZone"), s.TimeZone)
-	if detail, ok := usableURL(w.URL); !ok {
-		d.add(field.Invalid(at.Child("url"), field.OmitValueType{}, detail))
-	}
-	if v := &w.Verify; v.Kind != 0 && (v.Kind != yaml.MappingNode || len(v.Content) > 0) {
-		d.add(field.Forbidden(at.Child("verify"), "not supported yet: signatures would not be verified; leave it out to follow the source unverified"))
-	}
-	return s
-}
-
-// usableURL tells what is wrong with a Git URL without repeating it, for it may
-// hold a credential.
-func usableURL(raw string) (detail string, ok bool) {
-	if raw == "" {
-		return "must be the URL or path of a Git repository", false
-	}
-	if strings.HasPrefix(raw, "-") || strings.Contains(raw, "::") || strings.ContainsFunc(raw, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "must not start with -, name a remote helper (::) or hold control characters", false
-	}
-	const login = "must not hold a credential: name a file that holds it in auth.tokenFile or auth.passwordFile"
-	before, _, hasUser := strings.Cut(raw, "@")
-	if !strings.Contains(raw, "://") {
-		if hasUser && strings.Contains(before, ":") {
-			return login, false
-		}
-		return "", true
-	}
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "must be a URL", false
-	}
-	_, hasPassword := u.User.Password()
-	web := u.Scheme == "http" || u.Scheme == "https"
-	switch {
-	case !slices.Contains(schemes, u.Scheme):
-		return "must be https, http, ssh, file or a path", false
-	case hasPassword, web && u.User != nil, web && (u.RawQuery != "" || u.Fragment != ""):
-		return login, false
-	case u.Scheme != "file" && u.Host == "":
-		return "must name a host", false
-	}
-	return "", true
-}
-
-var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
-
-func (d *document) ref(at *field.Path, w wireRef) Ref {
-	set := 0
-	for _, s := range []string{w.Branch, w.Tag, w.Commit} {
-		if s != "" {
-			set++
-		}
-	}
-	if set > 1 {
-		d.add(field.Forbidden(at, "at most one of branch, tag and commit"))
-	}
-	if w.Commit != "" && !commitID.MatchString(w.Commit) {
-		d.add(field.Invalid(at.Child("commit"), w.Commit, "must be 40 lower-case hexadecimal digits"))
-	}
-	d.refName(at.Child("branch"), w.Branch)
-	d.refName(at.Child("tag"), w.Tag)
-	return Ref(w)
-}
-
-var badRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/.]|[/.]$|\.lock$`)
-
-func (d *document) refName(at *field.Path, name string) {
-	switch {
-	case strings.HasPrefix(name, "refs/"):
-		d.add(field.Invalid(at, name, "must be the short name, without refs/heads/ or refs/tags/"))
-	case badRef.MatchString(name):
-		d.add(field.Invalid(at, name, "must be a name that Git accepts"))
-	}
-}
-
-func (d *document) auth(at *field.Path, w wireAuth) Auth {
-	switch {
-	case w.TokenFile != "" && (w.Username != "" || w.PasswordFile != ""):
-		d.add(field.Forbidden(at, "either tokenFile, or username and passwordFile"))
-	case w.Username != "" && w.PasswordFile == "":
-		d.add(field.Required(at.Child("passwordFile"), "username needs it"))
-	case w.Username == "" && w.PasswordFile != "":
-		d.add(field.Required(at.Child("username"), "passwordFile needs it"))
-	}
-	return Auth(w)
-}
 
 func (d *document) targets(at *field.Path, ws []wireTarget) []Target {
 	var all []Target

@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,25 +32,52 @@ type (
 	}
 
 	wireSource struct {
-		URL      string    `json:"url"`
-		Ref      wireRef   `json:"ref"`
-		Path     *string   `json:"path"`
-		Poll     *string   `json:"poll"`
-		TimeZone *string   `json:"timeZone"`
-		Auth     wireAuth  `json:"auth"`
-		Verify   yaml.Node `json:"verify"`
+		URL      string      `json:"url"`
+		Ref      wireRef     `json:"ref"`
+		Path     *string     `json:"path"`
+		Poll     *string     `json:"poll"`
+		TimeZone *string     `json:"timeZone"`
+		Auth     wireAuth    `json:"auth"`
+		Verify   *wireVerify `json:"verify"`
 	}
 
 	wireRef struct {
 		Branch string `json:"branch"`
 		Tag    string `json:"tag"`
+		Semver string `json:"semver"`
+		Name   string `json:"name"`
 		Commit string `json:"commit"`
 	}
 
 	wireAuth struct {
-		TokenFile    string `json:"tokenFile"`
-		Username     string `json:"username"`
-		PasswordFile string `json:"passwordFile"`
+		TokenFile    string         `json:"tokenFile"`
+		Username     string         `json:"username"`
+		PasswordFile string         `json:"passwordFile"`
+		CAFile       string         `json:"caFile"`
+		CertFile     string         `json:"certFile"`
+		KeyFile      string         `json:"keyFile"`
+		SSH          *wireSSH       `json:"ssh"`
+		GitHubApp    *wireGitHubApp `json:"githubApp"`
+	}
+
+	wireSSH struct {
+		KeyFile        string `json:"keyFile"`
+		PassphraseFile string `json:"passphraseFile"`
+		Agent          bool   `json:"agent"`
+		KnownHostsFile string `json:"knownHostsFile"`
+	}
+
+	wireGitHubApp struct {
+		AppID          int64  `json:"appID"`
+		InstallationID int64  `json:"installationID"`
+		KeyFile        string `json:"keyFile"`
+		APIURL         string `json:"apiURL"`
+	}
+
+	wireVerify struct {
+		Object             string `json:"object"`
+		AllowedSignersFile string `json:"allowedSignersFile"`
+		OpenPGPKeysFile    string `json:"openPGPKeysFile"`
 	}
 
 	wireRegistry struct {
