@@ -122,7 +122,7 @@ func TestParseFleetForms(t *testing.T) {
 		"SSH":            {"a key and who the server is", strings.Replace(sourceHead, "/srv/git", "ssh://git@git.example/r.git", 1) + "    auth: {ssh: {keyFile: k, passphraseFile: p, knownHostsFile: h}}\n"},
 		"SCP":            {"the agent's key", sshHead + "    auth: {ssh: {agent: true, knownHostsFile: h}}\n"},
 		"Basic":          {"a password by file", webHead + "    auth: {username: reader, passwordFile: p}\n"},
-		"BranchOfCommit": {"where to look for it", sourceHead + "    ref: {branch: main, commit: 0123456789012345678901234567890123456789}\n"},
+		"BranchOfCommit": {"where to look for it", sourceHead + "    ref: {branch: main, commit: a123456789012345678901234567890123456789}\n"},
 		"FullName":       {"any ref", sourceHead + "    ref: {name: refs/pull/12/head}\n"},
 		"MatchAllLabels": {"an empty selector is any label", sourceHead + "  targets:\n  - {name: a, clusters: {matchLabels: {}}, overlay: o}\n"},
 	}

@@ -41,15 +41,17 @@ const (
 //	folder/key/lock    held while the rest is looked at or changed
 //	folder/key/7       the seventh repository since the beginning
 //	folder/key/new-…   one that is being made, or was when the process died
+//	folder/key/last.json  which commit was published last, and when
 //
-// The one before the newest is kept, for artifacts that still read from it.
+// The one before the newest is kept, for artifacts that still read from it, and
+// so is the one that has the commit published last.
 type cache struct {
 	folder, key string
 	packs       int // in one repository, before a new one is made
 }
 
 func cacheKey(at location, a Auth, w wanted) string {
-	parts := append([]string{at.shown, string(w.name()), w.commit}, a.identity()...)
+	parts := append([]string{at.shown, string(w.name()), w.Semver, w.Commit}, a.identity()...)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
@@ -60,11 +62,11 @@ func (c cache) path(name string) string { return filepath.Join(c.folder, c.key, 
 // The kernel gives it back when the process dies.
 func (c cache) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(c.path(""), 0o700); err != nil {
-		return nil, fmt.Errorf("making the cache: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrStorage, err)
 	}
 	f, err := os.OpenFile(c.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the cache: %w", err)
+		return nil, fmt.Errorf("%w: locking it: %w", ErrStorage, err)
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -73,7 +75,7 @@ func (c cache) lock(ctx context.Context) (unlock func(), err error) {
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			_ = f.Close()
-			return nil, fmt.Errorf("locking the cache: %w", err)
+			return nil, fmt.Errorf("%w: locking it: %w", ErrStorage, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -109,8 +111,9 @@ func (c cache) newest() (string, bool, error) {
 	return c.path(strconv.Itoa(numbers[len(numbers)-1])), true, nil
 }
 
-// open returns the commit if it is cached and complete, else ErrIncomplete.
-func (c cache) open(ctx context.Context, commit plumbing.Hash) (*snapshot, error) {
+// open returns the commit if it is cached and complete, with the tag that leads
+// to it, else ErrIncomplete.
+func (c cache) open(ctx context.Context, t target) (*snapshot, error) {
 	path, ok, err := c.newest()
 	if err != nil {
 		return nil, err
@@ -118,7 +121,7 @@ func (c cache) open(ctx context.Context, commit plumbing.Hash) (*snapshot, error
 	if !ok {
 		return nil, fmt.Errorf("%w: nothing is cached", ErrIncomplete)
 	}
-	return verified(ctx, path, commit)
+	return verified(ctx, path, t.commit, t.want)
 }
 
 // fill gets the commit: into the repository that there is when that is sound,
@@ -150,11 +153,14 @@ func (c cache) grow(ctx context.Context, t target, s *session) (*snapshot, error
 	if packs, err := store.ObjectPacks(); err != nil || len(packs) >= c.packs {
 		return nil, fmt.Errorf("%w: %d packs are too many", ErrIncomplete, len(packs))
 	}
-	old, err := verified(ctx, path, have.Hash())
+	old, err := verified(ctx, path, have.Hash(), plumbing.ZeroHash)
 	if err != nil {
 		return nil, err
 	}
 	old.objects.close()
+	if err := leftovers(path); err != nil {
+		return nil, err
+	}
 	return c.complete(ctx, path, store, t, s, have.Hash())
 }
 
@@ -166,13 +172,13 @@ func (c cache) replace(ctx context.Context, t target, s *session) (*snapshot, er
 	}
 	stage, err := os.MkdirTemp(c.path(""), staging)
 	if err != nil {
-		return nil, fmt.Errorf("making the cache: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrStorage, err)
 	}
 	defer os.RemoveAll(stage) // gone already when all went well
 	store := openBare(stage)
 	defer store.Close()
 	if _, err := git.Init(store, nil); err != nil {
-		return nil, fmt.Errorf("making the cache: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrStorage, err)
 	}
 	snap, err := c.complete(ctx, stage, store, t, s, plumbing.ZeroHash)
 	if err != nil {
@@ -183,7 +189,7 @@ func (c cache) replace(ctx context.Context, t target, s *session) (*snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	return verified(ctx, path, t.commit)
+	return verified(ctx, path, t.commit, t.want)
 }
 
 // complete downloads the commit, reads it back and records that it is there.
@@ -194,7 +200,7 @@ func (c cache) complete(ctx context.Context, path string, store *filesystem.Stor
 	if err := private(path); err != nil {
 		return nil, err
 	}
-	snap, err := verified(ctx, path, t.commit)
+	snap, err := verified(ctx, path, t.commit, t.want)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +226,14 @@ func (c cache) publish(stage string) (string, error) {
 	if err := os.Rename(stage, path); err != nil {
 		return "", fmt.Errorf("publishing in the cache: %w", err)
 	}
+	kept, err := c.noted()
+	if err != nil && !errors.Is(err, ErrNeverFetched) {
+		return "", err
+	}
 	for _, n := range numbers {
+		if strconv.Itoa(n) == kept.Repository {
+			continue
+		}
 		if err := os.RemoveAll(c.path(strconv.Itoa(n))); err != nil {
 			return "", fmt.Errorf("cleaning the cache: %w", err)
 		}
@@ -245,9 +258,22 @@ func (c cache) sweep() error {
 	return nil
 }
 
-// verified opens the repository at path and reads the commit from it. The
-// index is read from the disk each time, as the next process will.
-func verified(ctx context.Context, path string, commit plumbing.Hash) (*snapshot, error) {
+// leftovers removes the packs that a process was writing when it died.
+func leftovers(path string) error {
+	files, err := filepath.Glob(filepath.Join(path, "objects", "pack", "tmp_*"))
+	for _, f := range files {
+		err = errors.Join(err, os.Remove(f))
+	}
+	if err != nil {
+		return fmt.Errorf("cleaning the cache: %w", err)
+	}
+	return nil
+}
+
+// verified opens the repository at path and reads the commit from it, and finds
+// the tag that leads to it where there is one. The index is read from the disk
+// each time, as the next process will.
+func verified(ctx context.Context, path string, commit, tag plumbing.Hash) (*snapshot, error) {
 	o, err := openObjects(func() ([]*filesystem.Storage, error) {
 		return []*filesystem.Storage{openBare(path)}, nil
 	})
@@ -255,10 +281,17 @@ func verified(ctx context.Context, path string, commit plumbing.Hash) (*snapshot
 		return nil, err
 	}
 	snap, err := o.verify(ctx, commit)
+	if err == nil && !tag.IsZero() {
+		if _, absent := o.size(tag); absent != nil {
+			err = fmt.Errorf("%w: tag %s: %w", ErrIncomplete, tag, absent)
+		}
+	}
 	if err != nil {
 		o.close()
+		return nil, err
 	}
-	return snap, err
+	snap.repository = filepath.Base(path)
+	return snap, nil
 }
 
 func openBare(path string) *filesystem.Storage {

@@ -22,6 +22,20 @@ var (
 	// ErrUnreachable is returned when there was no answer at all.
 	ErrUnreachable = errors.New("unreachable")
 
+	// ErrHostKey is returned when an ssh server is not the one that is known.
+	ErrHostKey = errors.New("the server is not trusted")
+
+	// ErrSignature is returned for a commit or tag without a good signature of
+	// somebody who is trusted.
+	ErrSignature = errors.New("the signature is not trusted")
+
+	// ErrNeverFetched is returned by Last when no commit was ever fetched.
+	ErrNeverFetched = errors.New("no commit was fetched before")
+
+	// ErrStorage is returned when the cache cannot be written to: the disk is
+	// full or read-only.
+	ErrStorage = errors.New("the cache cannot be written to")
+
 	// ErrIncomplete is returned when objects of the commit are absent or
 	// corrupt: nothing of it was published.
 	ErrIncomplete = errors.New("incomplete or corrupt")

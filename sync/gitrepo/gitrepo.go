@@ -34,19 +34,21 @@ const patience = 15 * time.Minute
 
 // Config says which repository to read and what of it to follow.
 type Config struct {
-	URL                 string // https, http, file, or a local path
-	Branch, Tag, Commit string // at most one; none is the remote's HEAD
-	Path                string // the folder inside the repository to serve; empty is all
-	Auth                Auth   // for http and https only
-	Cache               string // folder that holds bare repositories; unused for local ones
+	URL    string // https, http, ssh, user@host:path, file, or a local path
+	Ref    Ref
+	Path   string // the folder inside the repository to serve; empty is all
+	Auth   Auth   // not for local repositories
+	Verify Verify
+	Cache  string // folder that holds bare repositories; unused for local ones
 }
 
-// Auth is how to log in. The zero Auth is anonymous. The files are read at
-// every fetch, so that a rotated secret is taken up.
-type Auth struct {
-	TokenFile    string // bearer token
-	Username     string // basic, with PasswordFile
-	PasswordFile string
+// Ref is what to follow: at most one is set, but a commit may have its branch
+// beside it. The zero Ref is the remote's HEAD.
+type Ref struct {
+	Branch, Tag string // short names
+	Semver      string // a range of versions, of which the highest tag counts
+	Name        string // a full name such as refs/pull/12/head
+	Commit      string // 40 hexadecimal digits
 }
 
 // Repository is a repository of which one ref is followed. It is safe for
@@ -56,17 +58,27 @@ type Repository struct {
 	want   wanted
 	path   string // clean and slash-separated, "." for all
 	auth   Auth
+	verify Verify
 	cache  cache
 	limits limits
 
-	mu   sync.Mutex
-	last *snapshot // what was published last: verified, so it need not be again
+	mu        sync.Mutex
+	last      *published // what was published last: verified, so it need not be again
+	token     string     // of a GitHub App's installation
+	tokenEnds time.Time
+}
+
+// published is what a fetch returned.
+type published struct {
+	snapshot *snapshot
+	revision source.Revision
 }
 
 // snapshot is a commit that was found complete.
 type snapshot struct {
-	objects *objects
-	commit  *object.Commit
+	objects    *objects
+	commit     *object.Commit
+	repository string // its number in the cache; empty for a local repository
 }
 
 // Open validates c. It touches neither the network nor the disk.
@@ -75,14 +87,17 @@ func Open(c Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Repository{at: at, auth: c.Auth, limits: defaultLimits()}
-	if r.want, err = parseWanted(c.Branch, c.Tag, c.Commit); err != nil {
+	r := &Repository{at: at, auth: c.Auth, verify: c.Verify, limits: defaultLimits()}
+	if r.want, err = parseWanted(c.Ref); err != nil {
 		return nil, err
 	}
 	if r.path, err = parsePath(c.Path); err != nil {
 		return nil, err
 	}
 	if err := c.Auth.validate(at); err != nil {
+		return nil, err
+	}
+	if err := c.Verify.validate(r.want); err != nil {
 		return nil, err
 	}
 	if !at.isLocal() && c.Cache == "" {
@@ -96,19 +111,26 @@ func Open(c Config) (*Repository, error) {
 // downloading only what is not cached. The error says what was refused, absent
 // or incomplete; see the package's errors for those a caller may tell apart.
 func (r *Repository) Fetch(ctx context.Context) (source.Artifact, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	a, err := r.fetch(ctx)
+	if errors.Is(err, ErrUnauthorized) && r.auth.GitHubApp.AppID != 0 {
+		r.forgetToken()
+	}
 	if err != nil {
 		return source.Artifact{}, fmt.Errorf("fetching %s from %q: %w", r.want, r.at.shown, err)
 	}
 	return a, nil
 }
 
-func (r *Repository) fetch(ctx context.Context) (source.Artifact, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
 	}
+	return context.WithTimeout(ctx, patience)
+}
+
+func (r *Repository) fetch(ctx context.Context) (source.Artifact, error) {
 	read := r.readRemote
 	if r.at.isLocal() {
 		read = r.readLocal
@@ -117,12 +139,18 @@ func (r *Repository) fetch(ctx context.Context) (source.Artifact, error) {
 	if err != nil {
 		return source.Artifact{}, err
 	}
-	files, err := newTree(s, r.path)
+	rev := r.revision(t, s)
+	if rev.SignedBy, err = r.verify.check(s.objects, t); err != nil {
+		return source.Artifact{}, err
+	}
+	a, err := r.serve(s, rev)
 	if err != nil {
 		return source.Artifact{}, err
 	}
-	r.remember(s)
-	return source.Artifact{Revision: r.revision(t, s), Files: files}, nil
+	if err := r.publish(ctx, t, s, &a.Revision); err != nil {
+		return source.Artifact{}, err
+	}
+	return a, nil
 }
 
 func (r *Repository) revision(t target, s *snapshot) source.Revision {
@@ -135,20 +163,14 @@ func (r *Repository) revision(t target, s *snapshot) source.Revision {
 	}
 }
 
-func (r *Repository) remember(s *snapshot) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last = s
-}
-
 // remembered is the last published snapshot if it is of this commit.
 func (r *Repository) remembered(commit plumbing.Hash) *snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.last == nil || r.last.commit.Hash != commit {
+	if r.last == nil || r.last.snapshot.commit.Hash != commit {
 		return nil
 	}
-	return r.last
+	return r.last.snapshot
 }
 
 // parsePath returns p clean and slash-separated. What leaves the repository is

@@ -39,11 +39,18 @@ func (r *Repository) resolveLocal(ctx context.Context, o *objects) (target, *sna
 	if err != nil {
 		return target{}, nil, err
 	}
+	if r.want.Semver != "" {
+		for name, tip := range answer.tips {
+			if name.IsTag() {
+				answer.peeled[name], _ = o.peel(tip) // a broken one is found when it is read
+			}
+		}
+	}
 	t, err := r.want.find(answer)
 	if err != nil {
 		return target{}, nil, err
 	}
-	if r.want.tag != "" {
+	if r.want.isTag() {
 		if t.commit, err = o.peel(t.commit); err != nil {
 			return target{}, nil, err
 		}
@@ -60,16 +67,16 @@ func (r *Repository) resolveLocal(ctx context.Context, o *objects) (target, *sna
 	return t, s, err
 }
 
-// localRefs is what a remote would answer about its branches, tags and HEAD.
+// localRefs is what a remote would answer about its refs.
 func localRefs(s *filesystem.Storage) (refs, error) {
-	answer := refs{tips: map[plumbing.ReferenceName]plumbing.Hash{}}
+	answer := refs{tips: map[plumbing.ReferenceName]plumbing.Hash{}, peeled: map[plumbing.ReferenceName]plumbing.Hash{}}
 	iter, err := s.IterReferences()
 	if err != nil {
 		return refs{}, fmt.Errorf("listing refs: %w", err)
 	}
 	defer iter.Close()
 	err = iter.ForEach(func(ref *plumbing.Reference) error {
-		if !ref.Name().IsBranch() && !ref.Name().IsTag() {
+		if ref.Name() == plumbing.HEAD {
 			return nil
 		}
 		if h, ok := follow(s, ref.Name()); ok {

@@ -53,7 +53,7 @@ func TestLocalRepositories(t *testing.T) {
 			}
 		})
 	}
-	if got := content(t, fetch(t, Config{URL: top + "/worktree", Branch: "main"}).Files, "v.txt"); got != "one" {
+	if got := content(t, fetch(t, Config{URL: top + "/worktree", Ref: Ref{Branch: "main"}}).Files, "v.txt"); got != "one" {
 		t.Errorf("a branch of the worktree's repository: got %q", got)
 	}
 }

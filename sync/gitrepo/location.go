@@ -11,10 +11,13 @@ import (
 type location struct {
 	shown  string   // as printed: without credentials, which are refused
 	remote *url.URL // nil for a local repository
-	folder string
+	folder string   // of a local repository
+	path   string   // on an ssh server: absolute, or below the user's home
 }
 
 func (l location) isLocal() bool { return l.remote == nil }
+
+func (l location) isSSH() bool { return l.remote != nil && l.remote.Scheme == "ssh" }
 
 // parseLocation sorts out what a URL is. No error prints a URL that may have a
 // credential in it.
@@ -29,33 +32,73 @@ func parseLocation(raw string) (location, error) {
 	case ok:
 		return parseURL(strings.ToLower(scheme), raw)
 	case isSCPLike(raw):
-		return location{}, errors.New("opening a repository: ssh (user@host:path) is not supported yet, use https or a local path")
+		return scpLocation(raw)
 	}
 	return location{shown: raw, folder: raw}, nil
 }
 
 func parseURL(scheme, raw string) (location, error) {
 	switch scheme {
-	case "http", "https", "file":
-	case "ssh", "git", "git+ssh", "ssh+git":
-		return location{}, fmt.Errorf("opening a repository: %s:// is not supported yet, use https or a local path", scheme)
+	case "http", "https", "ssh", "file":
+	case "git":
+		return location{}, errors.New("opening a repository: git:// neither encrypts nor knows who answers: use https or ssh")
 	default:
-		return location{}, fmt.Errorf("opening a repository: URLs of scheme %q are not supported, use https or a local path", scheme)
+		return location{}, fmt.Errorf("opening a repository: URLs of scheme %q are not supported, use https, ssh or a local path", scheme)
 	}
 	u, err := url.Parse(raw)
 	if err != nil { // its text prints the URL
 		return location{}, errors.New("opening a repository: the URL cannot be parsed")
 	}
-	if u.User != nil {
+	if _, password := u.User.Password(); password || u.User != nil && scheme != "ssh" {
 		return location{}, errors.New("opening a repository: the URL has credentials in it: name them by file in auth instead")
 	}
 	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return location{}, errors.New("opening a repository: the URL must have no query and no fragment")
 	}
-	if scheme == "file" {
+	switch scheme {
+	case "file":
 		return fileLocation(u, raw)
+	case "ssh":
+		return sshLocation(u, strings.TrimPrefix(u.Path, "/~/"))
 	}
 	return serverLocation(u)
+}
+
+// sshLocation is a path on a server. One below the home of the user, or of
+// another, has a tilde, which the server's shell does not see in quotes.
+func sshLocation(u *url.URL, p string) (location, error) {
+	switch {
+	case u.Hostname() == "":
+		return location{}, fmt.Errorf("opening repository %q: the host is missing", u)
+	case strings.HasPrefix(u.Hostname(), "-"), strings.HasPrefix(u.User.Username(), "-"):
+		return location{}, fmt.Errorf("opening repository %q: neither host nor user must begin with a dash", u)
+	case p == "" || p == "/":
+		return location{}, fmt.Errorf("opening repository %q: the path is missing", u)
+	case strings.HasPrefix(p, "-"), strings.ContainsFunc(p, isControl):
+		return location{}, fmt.Errorf("opening repository %q: the path must not begin with a dash or hold control characters", u)
+	}
+	if strings.HasPrefix(p, "/~") {
+		p = p[1:]
+	}
+	return location{shown: u.String(), remote: u, path: strings.TrimRight(p, "/")}, nil
+}
+
+// scpLocation reads Git's short form of an ssh URL, user@host:path.
+func scpLocation(raw string) (location, error) {
+	login, p, _ := strings.Cut(raw, ":")
+	if strings.Contains(p, "@") && !strings.Contains(login, "@") {
+		return location{}, errors.New("opening a repository: the URL has credentials in it: an ssh key is named in auth instead")
+	}
+	u := &url.URL{Scheme: "ssh", Host: login}
+	if user, host, ok := strings.Cut(login, "@"); ok {
+		u.User, u.Host = url.User(user), host
+	}
+	if u.Host != (&url.URL{Host: u.Host}).Hostname() || strings.ContainsAny(u.Host, "/?#@ ") {
+		return location{}, errors.New("opening a repository: what comes before the colon is no user@host")
+	}
+	at, err := sshLocation(u, strings.TrimPrefix(p, "~/"))
+	at.shown = raw
+	return at, err
 }
 
 func fileLocation(u *url.URL, raw string) (location, error) {

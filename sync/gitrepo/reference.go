@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
@@ -14,7 +15,10 @@ import (
 const listed = 5
 
 // wanted is what to follow, as declared. The zero wanted is HEAD.
-type wanted struct{ branch, tag, commit string }
+type wanted struct {
+	Ref
+	versions *semver.Constraints // of Semver
+}
 
 // refs is what a repository answers about itself.
 type refs struct {
@@ -29,29 +33,40 @@ type target struct {
 	ref    string        // as declared, or the branch that HEAD points to
 	want   plumbing.Hash // what to ask the remote for: an annotated tag itself
 	commit plumbing.Hash
-	exact  bool // declared as a commit, so no ref needs to lead to it
+	exact  bool                   // declared as a commit, so no ref needs to lead to it
+	branch plumbing.ReferenceName // where to look for an exact one; empty: everywhere
 }
 
-func parseWanted(branch, tag, commit string) (wanted, error) {
-	w := wanted{branch: branch, tag: tag, commit: strings.ToLower(commit)}
+func parseWanted(r Ref) (wanted, error) {
+	w := wanted{Ref: r}
+	w.Commit = strings.ToLower(r.Commit)
 	set := 0
-	for _, s := range []string{branch, tag, commit} {
+	for _, s := range []string{r.Branch, r.Tag, r.Semver, r.Name, r.Commit} {
 		if s != "" {
 			set++
 		}
 	}
-	if set > 1 {
-		return wanted{}, fmt.Errorf("parsing ref: branch %q, tag %q, commit %q: at most one may be set", branch, tag, commit)
+	if set > 1 && (set != 2 || r.Branch == "" || r.Commit == "") {
+		return wanted{}, fmt.Errorf("parsing ref: branch %q, tag %q, semver %q, name %q, commit %q: at most one may be set, but a commit may have its branch beside it", r.Branch, r.Tag, r.Semver, r.Name, r.Commit)
 	}
-	if commit != "" && !regexp.MustCompile("^[0-9a-f]{40}$").MatchString(w.commit) {
-		return wanted{}, fmt.Errorf("parsing commit %q: must be 40 hexadecimal digits", commit)
+	if w.Commit != "" && !regexp.MustCompile("^[0-9a-f]{40}$").MatchString(w.Commit) {
+		return wanted{}, fmt.Errorf("parsing commit %q: must be 40 hexadecimal digits", r.Commit)
 	}
-	name := branch + tag
-	if strings.HasPrefix(name, "refs/") {
-		return wanted{}, fmt.Errorf("parsing ref %q: must be the short name, without %q", name, "refs/…/")
+	if short := r.Branch + r.Tag; strings.HasPrefix(short, "refs/") {
+		return wanted{}, fmt.Errorf("parsing ref %q: must be the short name, without %q", short, "refs/…/")
 	}
-	if err := w.name().Validate(); name != "" && err != nil {
+	if r.Name != "" && !strings.HasPrefix(r.Name, "refs/") {
+		return wanted{}, fmt.Errorf("parsing ref %q: must be a full name, which begins with %q", r.Name, "refs/")
+	}
+	if name := w.name(); name != plumbing.HEAD && name.Validate() != nil {
 		return wanted{}, fmt.Errorf("parsing ref %q: it is not a valid name", name)
+	}
+	if r.Semver == "" {
+		return w, nil
+	}
+	var err error
+	if w.versions, err = semver.NewConstraint(r.Semver); err != nil {
+		return wanted{}, fmt.Errorf("parsing semver %q: it is no range of versions", r.Semver)
 	}
 	return w, nil
 }
@@ -59,45 +74,66 @@ func parseWanted(branch, tag, commit string) (wanted, error) {
 // name is the full name, so that a branch and a tag of one name differ.
 func (w wanted) name() plumbing.ReferenceName {
 	switch {
-	case w.branch != "":
-		return plumbing.NewBranchReferenceName(w.branch)
-	case w.tag != "":
-		return plumbing.NewTagReferenceName(w.tag)
+	case w.Branch != "":
+		return plumbing.NewBranchReferenceName(w.Branch)
+	case w.Tag != "":
+		return plumbing.NewTagReferenceName(w.Tag)
+	case w.Name != "":
+		return plumbing.ReferenceName(w.Name)
 	}
 	return plumbing.HEAD
 }
 
+// isTag tells whether what is followed is a tag.
+func (w wanted) isTag() bool { return w.Semver != "" || w.name().IsTag() }
+
 // String names it in messages.
 func (w wanted) String() string {
 	switch {
-	case w.branch != "":
-		return fmt.Sprintf("branch %q", w.branch)
-	case w.tag != "":
-		return fmt.Sprintf("tag %q", w.tag)
-	case w.commit != "":
-		return fmt.Sprintf("commit %q", w.commit)
+	case w.Commit != "":
+		return fmt.Sprintf("commit %q", w.Commit)
+	case w.Branch != "":
+		return fmt.Sprintf("branch %q", w.Branch)
+	case w.Tag != "":
+		return fmt.Sprintf("tag %q", w.Tag)
+	case w.Semver != "":
+		return fmt.Sprintf("the highest tag in %q", w.Semver)
+	case w.Name != "":
+		return fmt.Sprintf("ref %q", w.Name)
 	}
 	return "HEAD"
 }
 
 // find looks the wanted ref up among those that the repository has now.
 func (w wanted) find(r refs) (target, error) {
-	if w.commit != "" {
-		h := plumbing.NewHash(w.commit)
-		return target{ref: w.commit, want: h, commit: h, exact: true}, nil
+	if w.Commit != "" {
+		h := plumbing.NewHash(w.Commit)
+		t := target{ref: w.Commit, want: h, commit: h, exact: true}
+		if w.Branch != "" {
+			t.branch = w.name()
+		}
+		return t, nil
 	}
 	if len(r.tips) == 0 && r.head.IsZero() {
 		return target{}, ErrEmpty
 	}
-	if w == (wanted{}) {
+	if w.Ref == (Ref{}) {
 		return w.findHead(r)
 	}
-	tip, ok := r.tips[w.name()]
+	name, ref := w.name(), cmp.Or(w.Branch, w.Tag, w.Name)
+	if w.versions != nil {
+		var err error
+		if name, err = w.highest(r); err != nil {
+			return target{}, err
+		}
+		ref = name.Short()
+	}
+	tip, ok := r.tips[name]
 	if !ok {
 		return target{}, fmt.Errorf("%w: %s", ErrRefNotFound, w.missing(r))
 	}
-	t := target{ref: cmp.Or(w.branch, w.tag), want: tip, commit: tip}
-	if p, ok := r.peeled[w.name()]; ok {
+	t := target{ref: ref, want: tip, commit: tip}
+	if p, ok := r.peeled[name]; ok {
 		t.commit = p
 	}
 	return t, nil
@@ -113,10 +149,13 @@ func (w wanted) findHead(r refs) (target, error) {
 // missing says what there is instead of the wanted ref.
 func (w wanted) missing(r refs) string {
 	mine, other, kind, otherKind := "refs/heads/", "refs/tags/", "branches", "tag"
-	if w.tag != "" {
+	switch {
+	case w.Name != "":
+		return suggest(w.Name, r.short(""), "refs")
+	case w.Tag != "":
 		mine, other, kind, otherKind = other, mine, "tags", "branch"
 	}
-	name := cmp.Or(w.branch, w.tag)
+	name := cmp.Or(w.Branch, w.Tag)
 	text := suggest(name, r.short(mine), kind)
 	if _, ok := r.tips[plumbing.ReferenceName(other+name)]; ok {
 		text += fmt.Sprintf("; there is a %s of that name", otherKind)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -28,7 +30,7 @@ var errNoPack = errors.New("the server sent no pack")
 // readRemote asks for the refs, one round trip, and downloads the commit
 // unless it is cached and complete.
 func (r *Repository) readRemote(ctx context.Context) (target, *snapshot, error) {
-	s, err := r.connect()
+	s, err := r.connect(ctx)
 	if err != nil {
 		return target{}, nil, err
 	}
@@ -49,7 +51,7 @@ func (r *Repository) readRemote(ctx context.Context) (target, *snapshot, error) 
 		return target{}, nil, err
 	}
 	defer unlock()
-	snap, err := r.cache.open(ctx, t.commit)
+	snap, err := r.cache.open(ctx, t)
 	if errors.Is(err, ErrIncomplete) {
 		snap, err = r.cache.fill(ctx, t, s)
 	}
@@ -65,12 +67,22 @@ type session struct {
 	can    *capability.List
 }
 
-func (r *Repository) connect() (*session, error) {
-	creds, err := r.auth.read()
+func (r *Repository) connect(ctx context.Context) (*session, error) {
+	if r.at.isSSH() {
+		git, end, err := r.dialSSH(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &session{git: git, creds: credentials{}, close: func() { _ = git.Close(); end() }}, nil
+	}
+	creds, err := r.credentials(ctx)
 	if err != nil {
 		return nil, err
 	}
-	client, closeIdle := newClient(r.limits)
+	client, closeIdle, err := r.httpClient()
+	if err != nil {
+		return nil, err
+	}
 	git, err := githttp.NewClient(client).NewUploadPackSession(endpoint(r.at.remote), creds.method)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %s", creds.scrub(err.Error()))
@@ -137,17 +149,29 @@ func (s *session) download(ctx context.Context, into *filesystem.Storage, t targ
 	if !t.exact || !refused(err) {
 		return err
 	}
-	all := s.answer.all()
+	all := s.answer.all(t.branch)
 	if len(all) == 0 {
-		return ErrEmpty
+		return s.nowhere(t)
 	}
 	if err := s.pack(ctx, into, all, 0, plumbing.ZeroHash); err != nil {
 		return err
 	}
 	if into.HasEncodedObject(t.commit) != nil {
-		return fmt.Errorf("%w: the server does not give it, and no branch or tag leads to it", ErrRefNotFound)
+		return s.nowhere(t)
 	}
 	return nil
+}
+
+// nowhere is why a commit that the server does not give was not found either
+// where it was looked for.
+func (s *session) nowhere(t target) error {
+	switch {
+	case len(s.answer.tips) == 0:
+		return ErrEmpty
+	case t.branch != "":
+		return fmt.Errorf("%w: the server does not give it, and branch %q does not lead to it", ErrRefNotFound, t.branch.Short())
+	}
+	return fmt.Errorf("%w: the server does not give it, and no branch or tag leads to it", ErrRefNotFound)
 }
 
 // refused tells that the server answered and would not give the object: in
@@ -158,8 +182,14 @@ func refused(err error) bool {
 	return errors.As(err, &said) || errors.Is(err, errNoPack) || errors.As(err, &status) && !errors.Is(err, ErrUnauthorized)
 }
 
-// all are the tips of all branches and tags, each once.
-func (r refs) all() []plumbing.Hash {
+// all are the tips of all branches and tags, each once, or of one branch.
+func (r refs) all(branch plumbing.ReferenceName) []plumbing.Hash {
+	if branch != "" {
+		if h, ok := r.tips[branch]; ok {
+			return []plumbing.Hash{h}
+		}
+		return nil
+	}
 	var hashes []plumbing.Hash
 	seen := map[plumbing.Hash]bool{}
 	for name, h := range r.tips {
@@ -188,6 +218,9 @@ func (s *session) pack(ctx context.Context, into *filesystem.Storage, wants []pl
 		r = sideband.NewDemuxer(sideband.Sideband64k, res)
 	}
 	if err := packfile.UpdateObjectStorage(into, r); err != nil {
+		if storageFault(err) {
+			return fmt.Errorf("%w: storing the pack: %w", ErrStorage, err)
+		}
 		err = s.explain(ctx, err)
 		if ctx.Err() != nil || isAnswer(err) || errors.Is(err, errNoPack) {
 			return fmt.Errorf("reading the pack: %w", err)
@@ -198,6 +231,11 @@ func (s *session) pack(ctx context.Context, into *filesystem.Storage, wants []pl
 		return fmt.Errorf("recording where history ends: %w", err)
 	}
 	return nil
+}
+
+// storageFault tells that what was sent could not be kept.
+func storageFault(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EFBIG, syscall.EIO, fs.ErrPermission}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // ends are the commits whose parents are not there, after a download.
@@ -249,8 +287,8 @@ func (s *session) explain(ctx context.Context, err error) error {
 	var said saidError
 	var network net.Error
 	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("waiting for the server: %w", ctx.Err())
+	case over(ctx) != nil:
+		return fmt.Errorf("waiting for the server: %w", over(ctx))
 	case errors.As(err, &status):
 		return s.explainStatus(status)
 	case errors.As(err, &said):
@@ -259,8 +297,12 @@ func (s *session) explain(ctx context.Context, err error) error {
 		return s.explainAnswer(err)
 	case errors.Is(err, transport.ErrEmptyUploadPackRequest), errors.Is(err, packfile.ErrEmptyPackfile):
 		return errNoPack
+	case errors.As(err, &network) && network.Timeout():
+		return fmt.Errorf("%w: the server stopped answering: %s", ErrUnreachable, s.creds.scrub(bare(err).Error()))
 	case errors.As(err, &network):
 		return fmt.Errorf("%w: %s", ErrUnreachable, s.creds.scrub(bare(err).Error()))
+	case errors.Is(err, ErrUnreachable):
+		return err
 	}
 	return errors.New(s.creds.scrub(err.Error()))
 }

@@ -39,14 +39,14 @@ func TestFetchRefs(t *testing.T) {
 		content     string
 	}{
 		"Head":         {"no ref is HEAD, named by its branch", Config{}, third, "main", "three"},
-		"Branch":       {"a branch's tip", Config{Branch: "main"}, third, "main", "three"},
-		"Nested":       {"a slash in the name", Config{Branch: "feature/x"}, second, "feature/x", "two"},
-		"LightTag":     {"a tag that is only a name", Config{Tag: "light"}, first, "light", "one"},
-		"AnnotatedTag": {"peeled to its commit", Config{Tag: "annotated"}, first, "annotated", "one"},
-		"TagOfTag":     {"peeled twice", Config{Tag: "twice"}, first, "twice", "one"},
-		"BranchNotTag": {"a tag has the same name", Config{Branch: "both"}, first, "both", "one"},
-		"TagNotBranch": {"a branch has the same name", Config{Tag: "both"}, second, "both", "two"},
-		"Commit":       {"not the tip of anything on main", Config{Commit: strings.ToUpper(first)}, first, first, "one"},
+		"Branch":       {"a branch's tip", Config{Ref: Ref{Branch: "main"}}, third, "main", "three"},
+		"Nested":       {"a slash in the name", Config{Ref: Ref{Branch: "feature/x"}}, second, "feature/x", "two"},
+		"LightTag":     {"a tag that is only a name", Config{Ref: Ref{Tag: "light"}}, first, "light", "one"},
+		"AnnotatedTag": {"peeled to its commit", Config{Ref: Ref{Tag: "annotated"}}, first, "annotated", "one"},
+		"TagOfTag":     {"peeled twice", Config{Ref: Ref{Tag: "twice"}}, first, "twice", "one"},
+		"BranchNotTag": {"a tag has the same name", Config{Ref: Ref{Branch: "both"}}, first, "both", "one"},
+		"TagNotBranch": {"a branch has the same name", Config{Ref: Ref{Tag: "both"}}, second, "both", "two"},
+		"Commit":       {"not the tip of anything on main", Config{Ref: Ref{Commit: strings.ToUpper(first)}}, first, first, "one"},
 	}
 	for name, tc := range cases {
 		for where, config := range map[string]Config{"HTTP": s.config(tc.config), "Local": local(tc.config, r.dir)} {
@@ -78,7 +78,7 @@ func TestFetchAsksOnceWhenNothingMoved(t *testing.T) {
 	r := newRepo(t)
 	r.change("one")
 	s := serve(t, r)
-	repository := open(t, s.config(Config{Branch: "main"}))
+	repository := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	steps := []struct {
 		reason       string
 		with         *Repository
@@ -87,7 +87,7 @@ func TestFetchAsksOnceWhenNothingMoved(t *testing.T) {
 	}{
 		{"the first fetch downloads", repository, false, 1, 1},
 		{"nothing moved", repository, false, 1, 0},
-		{"another process finds it in the cache", open(t, s.config(Config{Branch: "main"})), false, 1, 0},
+		{"another process finds it in the cache", open(t, s.config(Config{Ref: Ref{Branch: "main"}})), false, 1, 0},
 		{"the branch moved", repository, true, 1, 1},
 		{"nothing moved again", repository, false, 1, 0},
 	}
@@ -128,7 +128,7 @@ func TestFetchDownloadsOnlyWhatIsNew(t *testing.T) {
 		}
 		return false
 	})
-	repository := open(t, s.config(Config{Branch: "main"}))
+	repository := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	old := fetchFrom(t, repository)
 	if sent != 0 {
 		t.Errorf("the first fetch told of %d commits it has", sent)
@@ -173,7 +173,7 @@ func TestFetchAfterForcedPush(t *testing.T) {
 	r.change("one")
 	r.change("two")
 	s := serve(t, r)
-	repository := open(t, s.config(Config{Branch: "main"}))
+	repository := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	fetchFrom(t, repository)
 	r.git("checkout", "-q", "--orphan", "other")
 	rewritten := r.change("rewritten")
@@ -183,7 +183,7 @@ func TestFetchAfterForcedPush(t *testing.T) {
 	if got := fetchFrom(t, repository).Revision.Commit; got != rewritten {
 		t.Errorf("got %s, want %s", got, rewritten)
 	}
-	if got := fetch(t, s.config(Config{Branch: "main"})); content(t, got.Files, "v.txt") != "rewritten" {
+	if got := fetch(t, s.config(Config{Ref: Ref{Branch: "main"}})); content(t, got.Files, "v.txt") != "rewritten" {
 		t.Errorf("got %q", content(t, got.Files, "v.txt"))
 	}
 }
@@ -194,7 +194,7 @@ func TestFetchRefNotFound(t *testing.T) {
 	r.git("branch", "mian")
 	r.git("tag", "v1")
 	s := serve(t, r)
-	gone := Config{Branch: "mian"}
+	gone := Config{Ref: Ref{Branch: "mian"}}
 	fetch(t, s.config(gone)) // cached, which must not matter
 	r.git("branch", "-D", "mian")
 	absent := strings.Repeat("1", 40)
@@ -203,9 +203,9 @@ func TestFetchRefNotFound(t *testing.T) {
 		want   []string
 	}{
 		"Deleted": {gone, []string{`branch "mian"`, `branches are "main"`}},
-		"IsATag":  {Config{Branch: "v1"}, []string{"there is a tag of that name"}},
-		"Tag":     {Config{Tag: "v2"}, []string{`tags are "v1"`}},
-		"Commit":  {Config{Commit: absent}, []string{absent}},
+		"IsATag":  {Config{Ref: Ref{Branch: "v1"}}, []string{"there is a tag of that name"}},
+		"Tag":     {Config{Ref: Ref{Tag: "v2"}}, []string{`tags are "v1"`}},
+		"Commit":  {Config{Ref: Ref{Commit: absent}}, []string{absent}},
 	}
 	for name, tc := range cases {
 		for where, config := range map[string]Config{"HTTP": s.config(tc.config), "Local": local(tc.config, r.dir)} {
@@ -243,7 +243,7 @@ func TestFetchHeadThatPointsNowhere(t *testing.T) {
 func TestFetchEmptyRepository(t *testing.T) {
 	r := newRepo(t)
 	s := serve(t, r)
-	for _, config := range []Config{s.config(Config{}), s.config(Config{Branch: "main"}), local(Config{}, r.dir), local(Config{Branch: "main"}, r.dir)} {
+	for _, config := range []Config{s.config(Config{}), s.config(Config{Ref: Ref{Branch: "main"}}), local(Config{}, r.dir), local(Config{Ref: Ref{Branch: "main"}}, r.dir)} {
 		if err := fetchError(t, config); !errors.Is(err, ErrEmpty) {
 			t.Errorf("want ErrEmpty, got %v", err)
 		}
@@ -255,7 +255,7 @@ func TestFetchTagOfATreeIsAnError(t *testing.T) {
 	r.change("one")
 	r.git("tag", "odd", "HEAD^{tree}")
 	s := serve(t, r)
-	for _, config := range []Config{s.config(Config{Tag: "odd"}), local(Config{Tag: "odd"}, r.dir)} {
+	for _, config := range []Config{s.config(Config{Ref: Ref{Tag: "odd"}}), local(Config{Ref: Ref{Tag: "odd"}}, r.dir)} {
 		wantText(t, fetchError(t, config), "another kind of object", "tree")
 	}
 }
@@ -301,14 +301,14 @@ func TestFetchCommitFromAServerThatRefusesHashes(t *testing.T) {
 		fmt.Fprintf(w, "%04x%s", len(line)+4, line)
 		return true
 	})
-	a := fetch(t, s.config(Config{Commit: first}))
+	a := fetch(t, s.config(Config{Ref: Ref{Commit: first}}))
 	if got := content(t, a.Files, "v.txt"); got != "one" {
 		t.Errorf("got %q", got)
 	}
 	if lists, packs := s.counts(); lists != 1 || packs != 2 {
 		t.Errorf("got %d lists and %d packs, want 1 and 2", lists, packs)
 	}
-	fetch(t, s.config(Config{Commit: first}))
+	fetch(t, s.config(Config{Ref: Ref{Commit: first}}))
 	if lists, packs := s.counts(); lists != 1 || packs != 0 {
 		t.Errorf("cached: got %d lists and %d packs, want 1 and 0", lists, packs)
 	}
@@ -494,7 +494,7 @@ func TestFetchLimitsAnswers(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request) bool{"Told": nil, "NotTold": endless} {
 		s.interfere(answer)
 		repository := open(t, s.config(Config{}))
-		repository.limits = limits{refs: 100, pack: 100}
+		repository.limits = limits{refs: 100, pack: 100, idle: time.Minute}
 		_, err := repository.Fetch(t.Context())
 		if wantText(t, err, "more than 100 bytes"); t.Failed() {
 			t.Fatal(name)
@@ -504,6 +504,7 @@ func TestFetchLimitsAnswers(t *testing.T) {
 	for name, l := range map[string]limits{"Refs": {refs: 100, pack: 1 << 20}, "Pack": {refs: 1 << 20, pack: 100}} {
 		t.Run(name, func(t *testing.T) {
 			repository := open(t, s.config(Config{}))
+			l.idle = time.Minute
 			repository.limits = l
 			_, err := repository.Fetch(t.Context())
 			wantText(t, err, "more than 100 bytes")
@@ -592,7 +593,7 @@ func TestFetchFromACorruptServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, r)
-	repository := open(t, s.config(Config{Branch: "main"}))
+	repository := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	for at := 20; at+8 < len(sound); at += 97 {
 		damaged := append([]byte(nil), sound...)
 		for i := range 8 {
@@ -601,7 +602,7 @@ func TestFetchFromACorruptServer(t *testing.T) {
 		if err := os.WriteFile(found[0], damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a, err := open(t, s.config(Config{Commit: head})).Fetch(t.Context())
+		a, err := open(t, s.config(Config{Ref: Ref{Commit: head}})).Fetch(t.Context())
 		if err == nil { // what was damaged was not needed
 			if got := content(t, a.Files, "f.yaml"); !strings.HasPrefix(got, "v: three") {
 				t.Errorf("damage at %d: got %q", at, got)
@@ -633,7 +634,7 @@ func TestFetchFromAServerThatOmitsAnObject(t *testing.T) {
 	r.write("sub/f.yaml", "x")
 	r.commit("x")
 	s := serve(t, r)
-	repository := open(t, s.config(Config{Branch: "main"}))
+	repository := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	for _, omitted := range []string{"HEAD:sub/f.yaml", "HEAD:sub", "HEAD^{tree}", "HEAD"} {
 		pack := r.packWithout(omitted)
 		s.interfere(func(w http.ResponseWriter, req *http.Request) bool {
@@ -708,7 +709,7 @@ func TestFetchHealsADamagedCache(t *testing.T) {
 	}
 	for name, do := range damage {
 		t.Run(name, func(t *testing.T) {
-			config := s.config(Config{Branch: "main"})
+			config := s.config(Config{Ref: Ref{Branch: "main"}})
 			config.Cache = filepath.Join(t.TempDir(), "cache")
 			fetch(t, config)
 			found := packs(t, config.Cache)
@@ -738,7 +739,7 @@ func TestCacheIsPrivateAndBounded(t *testing.T) {
 	r := newRepo(t)
 	r.change("0")
 	s := serve(t, r)
-	repository := open(t, s.config(Config{Branch: "main"}))
+	repository := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	first := fetchFrom(t, repository)
 	left := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(packs(t, s.cache)[0])))), staging+"123")
 	if err := os.Mkdir(left, 0o700); err != nil { // as a killed process leaves it
@@ -784,12 +785,12 @@ func TestFetchConcurrently(t *testing.T) {
 	r := newRepo(t)
 	want := r.change("one")
 	s := serve(t, r)
-	shared := open(t, s.config(Config{Branch: "main"}))
+	shared := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		with := shared
 		if i%2 == 0 { // as another process
-			with = open(t, s.config(Config{Branch: "main"}))
+			with = open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 		}
 		wg.Go(func() {
 			a, err := with.Fetch(t.Context())
@@ -808,7 +809,7 @@ func TestFetchWaitsForTheLockUntilTheDeadline(t *testing.T) {
 	r := newRepo(t)
 	r.change("one")
 	s := serve(t, r)
-	repository := open(t, s.config(Config{Branch: "main"}))
+	repository := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	unlock, err := repository.cache.lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -829,7 +830,7 @@ func TestCacheIsARepository(t *testing.T) {
 	r := newRepo(t)
 	r.change("0")
 	s := serve(t, r)
-	repository := open(t, s.config(Config{Branch: "main"}))
+	repository := open(t, s.config(Config{Ref: Ref{Branch: "main"}}))
 	steps := []struct {
 		reason string
 		move   func()

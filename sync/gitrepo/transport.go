@@ -2,24 +2,33 @@ package gitrepo
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// limits are the bytes that are read of a server's answers.
+// limits are the bytes that are read of a server's answers, and how long it may
+// say nothing.
 type limits struct {
 	refs int64 // the list of refs
 	pack int64
+	idle time.Duration
 }
 
-// defaultLimits are far above what a repository of manifests needs.
-func defaultLimits() limits { return limits{refs: 64 << 20, pack: 2 << 30} }
+// defaultLimits are far above what a repository of manifests needs. A server
+// that works on a large pack says so every few seconds.
+func defaultLimits() limits { return limits{refs: 64 << 20, pack: 2 << 30, idle: time.Minute} }
+
+// connectLimit is how long a server may take to accept a connection.
+const connectLimit = 15 * time.Second
 
 // maxSaid is how much of a server's own words is repeated in an error.
 const maxSaid = 300
@@ -52,15 +61,26 @@ func (e notGitError) Error() string {
 	return fmt.Sprintf("the server answered with %q and not with Git's protocol: is this the URL of a repository?", string(e))
 }
 
-// newClient is a client of its own for one fetch: nothing global is touched.
-// Deadlines come from the context.
-func newClient(l limits) (client *http.Client, closeIdle func()) {
-	base := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
-	if t, ok := http.DefaultTransport.(*http.Transport); ok {
-		base = t.Clone()
+// httpClient is a client of its own for one fetch: nothing global is touched.
+// Deadlines come from the context, and from a server that says nothing.
+func (r *Repository) httpClient() (client *http.Client, closeIdle func(), err error) {
+	config, err := r.auth.tls()
+	if err != nil {
+		return nil, nil, err
 	}
-	client = &http.Client{Transport: guard{next: base, limits: l}, CheckRedirect: sameHost}
-	return client, base.CloseIdleConnections
+	dialer := &net.Dialer{Timeout: connectLimit}
+	base := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, TLSHandshakeTimeout: connectLimit,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return newTimed(context.Background(), conn, r.limits.idle), nil // the request's context ends the request
+		},
+	}
+	client = &http.Client{Transport: guard{next: base, limits: r.limits}, CheckRedirect: sameHost}
+	return client, base.CloseIdleConnections, nil
 }
 
 // sameHost refuses every other host and port, before anything is sent there.
@@ -131,12 +151,15 @@ func (g guard) check(req *http.Request, res *http.Response) error {
 // errLine looks for a packet "ERR …" at the start of an answer, which go-git
 // passes over where it expects the shallow commits.
 func errLine(r *bufio.Reader) (string, bool) {
-	head, err := r.Peek(8)
-	if err != nil || string(head[4:]) != "ERR " {
+	head, err := r.Peek(4)
+	if err != nil {
 		return "", false
 	}
-	n, err := strconv.ParseInt(string(head[:4]), 16, 32)
-	if err != nil {
+	n, err := strconv.ParseInt(string(head), 16, 32)
+	if err != nil || n < 8 { // a flush has nothing behind it to wait for
+		return "", false
+	}
+	if head, err = r.Peek(8); err != nil || string(head[4:]) != "ERR " {
 		return "", false
 	}
 	line, _ := r.Peek(min(int(n), maxSaid)) // what there is of it

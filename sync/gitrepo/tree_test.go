@@ -292,7 +292,7 @@ func TestTreeRefusesMalformedNames(t *testing.T) {
 		tree := r.git("hash-object", "-t", "tree", "-w", "--literally", "raw")
 		commit := r.git("commit-tree", "-m", "x", tree)
 		r.git("update-ref", "refs/heads/odd", commit)
-		err := fetchError(t, Config{URL: r.dir, Branch: "odd"})
+		err := fetchError(t, Config{URL: r.dir, Ref: Ref{Branch: "odd"}})
 		if !errors.Is(err, ErrIncomplete) {
 			t.Errorf("%q: want ErrIncomplete, got %v", names, err)
 		}

@@ -12,10 +12,12 @@ import (
 // that there is no source: what is live is judged as it is.
 type Revision struct {
 	URL         string // without credentials
-	Ref         string // as declared: a branch, a tag, a commit or HEAD
+	Ref         string // as declared: a branch, a tag, a full name or a commit; what HEAD or a range of versions led to
 	Commit      string // 40 hexadecimal digits
 	CommittedAt time.Time
 	FetchedAt   time.Time // when the remote was last asked and answered
+	SignedBy    string    // whose signature was verified; empty where none is asked for
+	Replaced    string    // the commit that the ref led to before and that its history no longer has
 }
 
 // Artifact is the files of one commit, below the declared path. Files is
