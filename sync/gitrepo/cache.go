@@ -274,8 +274,9 @@ func leftovers(path string) error {
 // the tag that leads to it where there is one. The index is read from the disk
 // each time, as the next process will.
 func verified(ctx context.Context, path string, commit, tag plumbing.Hash) (*snapshot, error) {
-	o, err := openObjects(func() ([]*filesystem.Storage, error) {
-		return []*filesystem.Storage{openBare(path)}, nil
+	o, err := openObjects(func() ([]store, error) {
+		s, err := newStore(osfs.New(path), gitcache.NewObjectLRU(objectCache))
+		return []store{s}, err
 	})
 	if err != nil {
 		return nil, err
@@ -294,8 +295,9 @@ func verified(ctx context.Context, path string, commit, tag plumbing.Hash) (*sna
 	return snap, nil
 }
 
+// openBare opens a repository to write to.
 func openBare(path string) *filesystem.Storage {
-	return filesystem.NewStorageWithOptions(osfs.New(path), gitcache.NewObjectLRU(objectCache), storageOptions())
+	return filesystem.NewStorageWithOptions(osfs.New(path), gitcache.NewObjectLRU(objectCache), filesystem.Options{LargeObjectThreshold: maxObject})
 }
 
 // private makes all below path the user's alone; go-git's modes are wider. The

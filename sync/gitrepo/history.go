@@ -48,12 +48,9 @@ func (o *objects) ancestors(ctx context.Context, from, want plumbing.Hash) (foun
 		if len(found) > maxHistory || ctx.Err() != nil {
 			return nil, false
 		}
-		c, err := o.commit(h)
-		if err != nil { // history ends here
-			whole = false
-			continue
-		}
-		for _, p := range c.ParentHashes {
+		parents, there := o.parents(h)
+		whole = whole && there
+		for _, p := range parents {
 			if p == want {
 				return nil, false
 			}

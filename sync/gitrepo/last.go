@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"rollcall.dev/rollcall/sync/source"
 )
@@ -133,7 +132,7 @@ func (r *Repository) reopen(ctx context.Context, rec record) (*snapshot, error) 
 	if !r.at.isLocal() {
 		return verified(ctx, r.cache.path(rec.Repository), commit, plumbing.ZeroHash)
 	}
-	o, err := openObjects(func() ([]*filesystem.Storage, error) { return openLocal(r.at.folder) })
+	o, err := openObjects(func() ([]store, error) { return openLocal(r.at.folder) })
 	if err != nil {
 		return nil, err
 	}

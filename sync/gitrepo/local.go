@@ -22,7 +22,7 @@ const maxAlternates = 16
 // readLocal reads a repository on this machine in place: bare, with a working
 // tree (what is not committed there is not seen), or a linked working tree.
 func (r *Repository) readLocal(ctx context.Context) (target, *snapshot, error) {
-	open := func() ([]*filesystem.Storage, error) { return openLocal(r.at.folder) }
+	open := func() ([]store, error) { return openLocal(r.at.folder) }
 	o, err := openObjects(open)
 	if err != nil {
 		return target{}, nil, err
@@ -35,7 +35,7 @@ func (r *Repository) readLocal(ctx context.Context) (target, *snapshot, error) {
 }
 
 func (r *Repository) resolveLocal(ctx context.Context, o *objects) (target, *snapshot, error) {
-	answer, err := localRefs(o.stores[0])
+	answer, err := localRefs(o.stores[0].Storage)
 	if err != nil {
 		return target{}, nil, err
 	}
@@ -115,7 +115,7 @@ func follow(s *filesystem.Storage, name plumbing.ReferenceName) (plumbing.Hash, 
 
 // openLocal opens the repository at folder and those it borrows objects from.
 // go-git finds and checks it; its storage is then opened anew with our limits.
-func openLocal(folder string) ([]*filesystem.Storage, error) {
+func openLocal(folder string) ([]store, error) {
 	repo, err := git.PlainOpenWithOptions(folder, &git.PlainOpenOptions{EnableDotGitCommonDir: true})
 	if errors.Is(err, git.ErrRepositoryNotExists) {
 		return nil, errors.New("there is no Git repository")
@@ -128,19 +128,22 @@ func openLocal(folder string) ([]*filesystem.Storage, error) {
 		return nil, fmt.Errorf("its storage is a %T", repo.Storer)
 	}
 	shared := gitcache.NewObjectLRU(objectCache)
-	own := filesystem.NewStorageWithOptions(found.Filesystem(), shared, storageOptions())
+	own, err := newStore(found.Filesystem(), shared)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := own.Filesystem().Stat("HEAD"); err != nil {
 		return nil, errors.New("there is no Git repository")
 	}
-	return appendAlternates([]*filesystem.Storage{own}, shared)
+	return appendAlternates([]store{own}, shared)
 }
 
 // appendAlternates adds the object folders that objects/info/alternates names,
 // and those that these name: go-git looks into the first level only, and not
 // for sizes.
-func appendAlternates(stores []*filesystem.Storage, shared gitcache.Object) ([]*filesystem.Storage, error) {
+func appendAlternates(stores []store, shared gitcache.Object) ([]store, error) {
 	for i := 0; i < len(stores); i++ {
-		folders, err := alternates(stores[i])
+		folders, err := alternates(stores[i].Storage)
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +151,11 @@ func appendAlternates(stores []*filesystem.Storage, shared gitcache.Object) ([]*
 			if len(stores) > maxAlternates {
 				return nil, fmt.Errorf("it borrows objects from more than %d repositories", maxAlternates)
 			}
-			stores = append(stores, filesystem.NewStorageWithOptions(osfs.New(f), shared, storageOptions()))
+			s, err := newStore(osfs.New(f), shared)
+			if err != nil {
+				return nil, err
+			}
+			stores = append(stores, s)
 		}
 	}
 	return stores, nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	gitcache "github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -45,17 +46,17 @@ var (
 // safe for concurrent use. Whatever it returns has the hash that was asked
 // for, so that a damaged disk cannot change a manifest.
 type objects struct {
-	open func() ([]*filesystem.Storage, error)
+	open func() ([]store, error)
 
 	mu      sync.Mutex
-	stores  []*filesystem.Storage // the repository's own, then its alternates
+	stores  []store // the repository's own, then its alternates
 	trees   map[plumbing.Hash][]object.TreeEntry
 	entries int // in trees, together
 }
 
 // openObjects reads through the storages that open returns, and opens them
 // again when an object is not found: others may have repacked meanwhile.
-func openObjects(open func() ([]*filesystem.Storage, error)) (*objects, error) {
+func openObjects(open func() ([]store, error)) (*objects, error) {
 	stores, err := open()
 	if err != nil {
 		return nil, err
@@ -63,9 +64,30 @@ func openObjects(open func() ([]*filesystem.Storage, error)) (*objects, error) {
 	return &objects{open: open, stores: stores, trees: map[plumbing.Hash][]object.TreeEntry{}}, nil
 }
 
-// storageOptions keep packs open, and big objects out of memory.
-func storageOptions() filesystem.Options {
-	return filesystem.Options{KeepDescriptors: true, LargeObjectThreshold: maxObject}
+// store is a storage that is only read from, and its objects that are not in a
+// pack.
+type store struct {
+	*filesystem.Storage
+	loose map[plumbing.Hash]bool
+}
+
+// newStore lists the folder of a repository once: looking for a file of its own
+// for each object took most of the time of a large repository. What others add
+// meanwhile is seen when an object is not found, by opening anew. Packs are kept
+// open, and big objects out of memory.
+func newStore(dir billy.Filesystem, shared gitcache.Object) (store, error) {
+	s := store{filesystem.NewStorageWithOptions(dir, shared, filesystem.Options{
+		ExclusiveAccess: true, KeepDescriptors: true, LargeObjectThreshold: maxObject,
+	}), map[plumbing.Hash]bool{}}
+	err := s.ForEachObjectHash(func(h plumbing.Hash) error {
+		s.loose[h] = true
+		return nil
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		_ = s.Close() // only read from
+		return store{}, fmt.Errorf("listing objects: %w", err)
+	}
+	return s, nil
 }
 
 // read returns the content of an object of this type.
@@ -144,26 +166,29 @@ func (o *objects) readOnce(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, e
 }
 
 // find returns the storage that has the object, and the object's size.
-func (o *objects) find(h plumbing.Hash) (*filesystem.Storage, int64, error) {
+func (o *objects) find(h plumbing.Hash) (store, int64, error) {
 	for _, s := range o.stores {
-		size, err := sizeIn(s, h)
+		size, err := s.size(h)
 		if err == nil {
 			return s, size, nil
 		}
 		if !errors.Is(err, plumbing.ErrObjectNotFound) {
-			return nil, 0, err
+			return store{}, 0, err
 		}
 	}
-	return nil, 0, plumbing.ErrObjectNotFound
+	return store{}, 0, plumbing.ErrObjectNotFound
 }
 
-// sizeIn looks for a loose object itself: EncodedObjectSize leaves the file of
-// one open, and a local repository may have thousands.
-func sizeIn(s *filesystem.Storage, h plumbing.Hash) (int64, error) {
+// size reads the header of a loose object itself: EncodedObjectSize leaves the
+// file of one open, and a local repository may have thousands.
+func (s store) size(h plumbing.Hash) (int64, error) {
+	if !s.loose[h] {
+		return s.EncodedObjectSize(h)
+	}
 	fs, hex := s.Filesystem(), h.String()
 	f, err := fs.Open(fs.Join("objects", hex[:2], hex[2:]))
 	if errors.Is(err, os.ErrNotExist) {
-		return s.EncodedObjectSize(h)
+		return 0, plumbing.ErrObjectNotFound // packed meanwhile
 	}
 	if err != nil {
 		return 0, err
@@ -183,6 +208,26 @@ func (o *objects) commit(h plumbing.Hash) (*object.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
+	return decodeCommit(h, content)
+}
+
+// parents are those of a commit, and false for one that is not there: history
+// may be cut short, which is no reason to look again.
+func (o *objects) parents(h plumbing.Hash) ([]plumbing.Hash, bool) {
+	o.mu.Lock()
+	content, err := o.readOnce(plumbing.CommitObject, h)
+	o.mu.Unlock()
+	if err != nil {
+		return nil, false
+	}
+	c, err := decodeCommit(h, content)
+	if err != nil {
+		return nil, false
+	}
+	return c.ParentHashes, true
+}
+
+func decodeCommit(h plumbing.Hash, content []byte) (*object.Commit, error) {
 	c := &object.Commit{}
 	if err := c.Decode(encoded(plumbing.CommitObject, content)); err != nil {
 		return nil, fmt.Errorf("decoding commit %s: %w", h, err)
@@ -300,7 +345,7 @@ func (o *objects) close() {
 	closeAll(o.stores)
 }
 
-func closeAll(stores []*filesystem.Storage) {
+func closeAll(stores []store) {
 	for _, s := range stores {
 		_ = s.Close() // only read from: nothing can be lost
 	}
