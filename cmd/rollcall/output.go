@@ -144,8 +144,12 @@ func replace(file string, data []byte) error {
 // status is what the report says to a script.
 func (o *outputFlags) status(r report.Report) error {
 	if !r.Complete {
-		return &outcome{exitIncomplete, fmt.Sprintf("incomplete: %d of %d clusters could not be read or rendered; findings: %d error, %d warning",
-			incomplete(r), r.Summary.Clusters, r.Summary.Findings.Error, r.Summary.Findings.Warning)}
+		source := ""
+		if r.Source != nil && r.Source.Error != "" {
+			source = "the source is stale, "
+		}
+		return &outcome{exitIncomplete, fmt.Sprintf("incomplete: %s%d of %d clusters could not be read or rendered; findings: %d error, %d warning",
+			source, incomplete(r), r.Summary.Clusters, r.Summary.Findings.Error, r.Summary.Findings.Warning)}
 	}
 	if o.found(r) {
 		return &outcome{exitFound, ""}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,9 +11,9 @@ import (
 	"rollcall.dev/rollcall/clusters/kube"
 	"rollcall.dev/rollcall/clusters/recorded"
 	"rollcall.dev/rollcall/controller"
-	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/render/build"
+	"rollcall.dev/rollcall/sync/gitrepo"
 	"rollcall.dev/rollcall/sync/source"
 )
 
@@ -24,15 +25,20 @@ const parallelClusters = 256
 type pass struct {
 	streams  streams
 	line     controller.Line
-	fetcher  controller.Fetcher // nil without a source
+	fetcher  fetcher // nil without a source
 	clusters []clusters.Cluster
 	declared []report.Finding
 	failed   []report.Cluster // whose declaration is wrong
 	narrowed bool             // not all of the fleet's clusters are looked at
 	observer *observers
 	renderer *build.Renderer
-	last     source.Artifact
 	output   outputFlags
+}
+
+// fetcher is a source that knows what it gave before.
+type fetcher interface {
+	controller.Fetcher
+	Last(ctx context.Context) (source.Artifact, error)
 }
 
 func newPass(s streams, f clusters.Fleet, cs []clusters.Cluster, want clusters.Want, timeout time.Duration, o outputFlags) *pass {
@@ -61,27 +67,28 @@ func (p *pass) once(ctx context.Context) (report.Report, error) {
 	if err := ctx.Err(); err != nil {
 		return report.Report{}, err
 	}
-	more := slices.Concat(p.declared, stale)
-	scope := report.Scope{Fleet: p.line.Fleet, At: time.Now(), Revision: a.Revision, NodesListed: p.output.nodes, Narrowed: p.narrowed || !p.line.Want.All()}
-	return report.New(scope, slices.Concat(found, p.failed), more), nil
+	scope := report.Scope{Fleet: p.line.Fleet, At: time.Now(), Revision: a.Revision, Stale: stale, NodesListed: p.output.nodes, Narrowed: p.narrowed || !p.line.Want.All()}
+	return report.New(scope, slices.Concat(found, p.failed), p.declared), nil
 }
 
-// fetch asks the source. Once there is a last good commit, a source that fails
-// is a finding and that commit is judged, with its age in the report.
-func (p *pass) fetch(ctx context.Context) (source.Artifact, []report.Finding, error) {
+// fetch asks the source. Where that fails, the commit that was fetched last, by
+// this process or an earlier one, is judged, and the report says that it is old.
+func (p *pass) fetch(ctx context.Context) (a source.Artifact, stale, err error) {
 	if p.fetcher == nil {
 		return source.Artifact{}, nil, nil
 	}
-	a, err := p.fetcher.Fetch(ctx)
-	if err == nil {
-		p.last = a
-		return a, nil, nil
+	a, stale = p.fetcher.Fetch(ctx)
+	if stale == nil || ctx.Err() != nil {
+		return a, nil, stale
 	}
-	if p.last.Revision.IsZero() || ctx.Err() != nil {
-		return a, nil, err
+	a, err = p.fetcher.Last(ctx)
+	switch {
+	case errors.Is(err, gitrepo.ErrNeverFetched):
+		return a, nil, stale
+	case err != nil:
+		return a, nil, fmt.Errorf("%w; nor can an earlier commit be judged: %w", stale, err)
 	}
-	message := fmt.Sprintf("%v; the last good commit %s of %s is judged", err, p.last.Revision.Commit, p.last.Revision.FetchedAt.UTC().Format(time.RFC3339))
-	return p.last, []report.Finding{report.NewFinding("", "SourceStale", message, coverage.Cause{Kind: "fleet", Key: "source"})}, nil
+	return a, stale, nil
 }
 
 // observers choose how a cluster is read by how it is registered.

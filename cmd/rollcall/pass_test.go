@@ -10,11 +10,22 @@ import (
 	"time"
 
 	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/sync/gitrepo"
 	"rollcall.dev/rollcall/sync/source"
 )
 
 // fetches answers each call with the next error, and a commit where that is nil.
-type fetches struct{ errs []error }
+type fetches struct {
+	errs []error
+	ever bool
+}
+
+func (f *fetches) Last(context.Context) (source.Artifact, error) {
+	if !f.ever {
+		return source.Artifact{}, gitrepo.ErrNeverFetched
+	}
+	return source.Artifact{Revision: source.Revision{Commit: "good", Ref: "main", FetchedAt: time.Unix(0, 0)}, Files: fstest.MapFS{}}, nil
+}
 
 func (f *fetches) Fetch(context.Context) (source.Artifact, error) {
 	err := f.errs[0]
@@ -22,6 +33,7 @@ func (f *fetches) Fetch(context.Context) (source.Artifact, error) {
 	if err != nil {
 		return source.Artifact{}, err
 	}
+	f.ever = true
 	return source.Artifact{Revision: source.Revision{Commit: "good", FetchedAt: time.Unix(0, 0)}, Files: fstest.MapFS{}}, nil
 }
 
@@ -44,7 +56,7 @@ func TestSourceStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPass(streams{strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}}, clusters.Fleet{}, nil, clusters.Want{}, time.Minute, outputFlags{nodes: "attention"})
 			defer p.close()
-			p.fetcher = &fetches{tc.errs}
+			p.fetcher = &fetches{errs: tc.errs}
 			for range tc.errs[1:] {
 				if _, err := p.once(t.Context()); err != nil {
 					t.Fatal(err)
@@ -60,7 +72,7 @@ func TestSourceStale(t *testing.T) {
 			if err != nil || r.Source.Commit != tc.commit {
 				t.Fatalf("%s: %v, source %+v", tc.reason, err, r.Source)
 			}
-			stale := len(r.Findings) == 1 && r.Findings[0].Code == "SourceStale" && strings.Contains(r.Findings[0].Message, "gone; the last good commit good of 1970-01-01T00:00:00Z is judged")
+			stale := len(r.Findings) == 1 && r.Findings[0].Code == "SourceStale" && strings.Contains(r.Findings[0].Message, "gone; commit good of main is judged, which was fetched at 1970-01-01T00:00:00Z") && !r.Complete && r.Source.State == "Stale"
 			if stale != tc.stale || len(r.Findings) > 0 != tc.stale {
 				t.Errorf("%s: findings %+v", tc.reason, r.Findings)
 			}

@@ -227,8 +227,10 @@ func (r repository) Fetch(ctx context.Context) (source.Artifact, error) {
 		field = "spec.source.ref"
 	case errors.Is(err, gitrepo.ErrPathNotFound):
 		field = "spec.source.path"
-	case errors.Is(err, gitrepo.ErrUnauthorized):
+	case errors.Is(err, gitrepo.ErrUnauthorized), errors.Is(err, gitrepo.ErrHostKey):
 		field = "spec.source.auth"
+	case errors.Is(err, gitrepo.ErrSignature):
+		field = "spec.source.verify"
 	}
 	return a, fmt.Errorf("%s: %s: %w", r.file, field, err)
 }
@@ -238,20 +240,37 @@ func (f fleet) open() (repository, error) {
 	if err != nil {
 		return repository{}, fmt.Errorf("finding the cache folder: %w", err)
 	}
-	src := f.Source
-	url := src.URL
-	if before, _, remote := strings.Cut(url, ":"); !remote || strings.Contains(before, "/") {
-		url = under(f.dir, url) // a path; anything else, git@host:path too, names a server
-	}
-	repo, err := gitrepo.Open(gitrepo.Config{
-		URL: url, Branch: src.Ref.Branch, Tag: src.Ref.Tag, Commit: src.Ref.Commit, Path: src.Path,
-		Auth:  gitrepo.Auth{TokenFile: under(f.dir, src.Auth.TokenFile), Username: src.Auth.Username, PasswordFile: under(f.dir, src.Auth.PasswordFile)},
-		Cache: filepath.Join(cache, "rollcall", "git"),
-	})
+	repo, err := gitrepo.Open(f.gitConfig(filepath.Join(cache, "rollcall", "git")))
 	if err != nil {
 		return repository{}, fmt.Errorf("%s: spec.source: %w", f.file, err)
 	}
 	return repository{f.file, repo}, nil
+}
+
+// gitConfig is a fleet's source as declared, its files beside the fleet file.
+func (f fleet) gitConfig(cache string) gitrepo.Config {
+	src, here := f.Source, func(path string) string { return under(f.dir, path) }
+	url := src.URL
+	if before, _, remote := strings.Cut(url, ":"); !remote || strings.Contains(before, "/") {
+		url = here(url) // a path; anything else, git@host:path too, names a server
+	}
+	c := gitrepo.Config{
+		URL: url, Ref: gitrepo.Ref(src.Ref), Path: src.Path, Cache: cache,
+		Auth: gitrepo.Auth{
+			TokenFile: here(src.Auth.TokenFile), Username: src.Auth.Username, PasswordFile: here(src.Auth.PasswordFile),
+			CAFile: here(src.Auth.CAFile), CertFile: here(src.Auth.CertFile), KeyFile: here(src.Auth.KeyFile),
+		},
+	}
+	if k := src.Auth.SSH; k != nil {
+		c.Auth.SSH = gitrepo.SSH{KeyFile: here(k.KeyFile), PassphraseFile: here(k.PassphraseFile), Agent: k.Agent, KnownHostsFile: here(k.KnownHostsFile)}
+	}
+	if app := src.Auth.GitHubApp; app != nil {
+		c.Auth.GitHubApp = gitrepo.GitHubApp{AppID: app.AppID, InstallationID: app.InstallationID, KeyFile: here(app.KeyFile), APIURL: app.APIURL}
+	}
+	if v := src.Verify; v != nil {
+		c.Verify = gitrepo.Verify{Object: v.Object, AllowedSignersFile: here(v.AllowedSignersFile), OpenPGPKeysFile: here(v.OpenPGPKeysFile)}
+	}
+	return c
 }
 
 // ticks is when a fleet is looked at again: its source's poll, or its own

@@ -6,17 +6,22 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http/cgi"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
+
+var servers sync.Map // the Git server of each script
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rollcall": main}) }
 
@@ -30,7 +35,7 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "fleet": newFleet, "commit": commit, "steady": steady, "megabytes": megabytes, "latin1": latin1,
+			"exits": exits, "fleet": newFleet, "commit": commit, "steady": steady, "megabytes": megabytes, "latin1": latin1, "serve": serve,
 		},
 	})
 }
@@ -131,4 +136,24 @@ func megabytes(ts *testscript.TestScript, _ bool, args []string) {
 		_, err = f.Write(block)
 		ts.Check(err)
 	}
+}
+
+// serve FOLDER serves a repository over HTTP by git http-backend, as $GIT, until
+// serve stop.
+func serve(ts *testscript.TestScript, _ bool, args []string) {
+	if s, ok := servers.LoadAndDelete(ts); ok {
+		s.(*httptest.Server).Close()
+	}
+	if args[0] == "stop" {
+		return
+	}
+	core, err := exec.Command("git", "--exec-path").Output()
+	ts.Check(err)
+	s := httptest.NewServer(&cgi.Handler{
+		Path: filepath.Join(strings.TrimSpace(string(core)), "git-http-backend"),
+		Env:  []string{"GIT_PROJECT_ROOT=" + ts.MkAbs("."), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null"},
+	})
+	ts.Defer(s.Close)
+	servers.Store(ts, s)
+	ts.Setenv("GIT", s.URL+"/"+args[0])
 }

@@ -105,7 +105,8 @@ var Codes = []Code{
 	{"OverBudget", Error, "an overlay is larger than a build may be", "split it"},
 	{"PathNotFound", Error, "a path is not in the repository", "check the path"},
 	{"Unsupported", Error, "an overlay uses what rollcall does not run", "render it elsewhere and point the target at the result"},
-	{"SourceStale", Error, "the source could not be fetched: the last good commit is judged", "see the message"},
+	{"SourceStale", Error, "the source could not be fetched, or its newest commit is not trusted: the last good commit is judged", "see the message"},
+	{"SourceRewritten", Warning, "the ref was moved to another history: the commit judged before is not behind it", "ask who pushed by force, or moved the tag"},
 }
 
 // codeOf finds a code, or makes one of the kubelet's own word.

@@ -5,6 +5,8 @@ import (
 	"html"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"rollcall.dev/rollcall/clusters"
 )
 
@@ -14,7 +16,11 @@ func markdown(r Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### rollcall %s\n\n%s.\n\n", md(r.Fleet), md(totals(r)))
 	if s := r.Source; s != nil {
-		fmt.Fprintf(&b, "Source `%s` at `%s` (%s).\n\n", code(s.URL), short(s.Commit), md(s.Ref))
+		fmt.Fprintf(&b, "Source `%s` at `%s` (%s)", code(s.URL), short(s.Commit), md(s.Ref))
+		if s.Error != "" {
+			fmt.Fprintf(&b, ", **stale: last fetched %s, %s ago**", s.FetchedAt.Format("2006-01-02 15:04Z"), duration.HumanDuration(r.GeneratedAt.Sub(s.FetchedAt)))
+		}
+		b.WriteString(".\n\n")
 	}
 	b.WriteString("| Cluster | Sync | Observed | DaemonSets | Covered | Up to date |\n|---|---|---|--:|--:|--:|\n")
 	for _, c := range r.Clusters {

@@ -22,7 +22,7 @@ type Report struct {
 	Kind        string       `json:"kind"`
 	Fleet       string       `json:"fleet,omitempty"`
 	GeneratedAt time.Time    `json:"generatedAt"`
-	Complete    bool         `json:"complete"`    // every cluster was read and rendered
+	Complete    bool         `json:"complete"`    // the source was asked, and every cluster was read and rendered
 	NodesListed string       `json:"nodesListed"` // attention or all
 	Source      *Source      `json:"source,omitempty"`
 	Summary     Summary      `json:"summary"`
@@ -38,6 +38,26 @@ type Source struct {
 	Commit      string    `json:"commit"`
 	CommittedAt time.Time `json:"committedAt"`
 	FetchedAt   time.Time `json:"fetchedAt"`
+	State       string    `json:"state"`              // Current, or Stale: the repository could not be asked, or what it has is not trusted
+	Error       string    `json:"error,omitempty"`    // why it is stale
+	SignedBy    string    `json:"signedBy,omitempty"` // whose signature was verified
+	Replaced    string    `json:"replaced,omitempty"` // the commit judged before, which history no longer has
+}
+
+// sourceOf tells which commit is judged, and whether it is the newest.
+func sourceOf(s Scope) *Source {
+	rev := s.Revision
+	if rev.IsZero() {
+		return nil
+	}
+	out := &Source{
+		URL: rev.URL, Ref: rev.Ref, Commit: rev.Commit, CommittedAt: rev.CommittedAt.UTC(), FetchedAt: rev.FetchedAt.UTC().Truncate(time.Second),
+		State: "Current", SignedBy: rev.SignedBy, Replaced: rev.Replaced,
+	}
+	if s.Stale != nil {
+		out.State, out.Error = "Stale", s.Stale.Error()
+	}
+	return out
 }
 
 // Summary adds clusters up. Clusters that could not be read count as unknown
@@ -237,6 +257,7 @@ type Scope struct {
 	Fleet       clusters.Fleet
 	At          time.Time
 	Revision    source.Revision // zero: without a source
+	Stale       error           // why Revision is one fetched before; nil when it is the newest
 	NodesListed string          // attention or all
 	Narrowed    bool            // not all of the fleet's clusters or DaemonSets were looked at
 }
@@ -245,12 +266,11 @@ type Scope struct {
 func New(s Scope, cs []Cluster, more []Finding) Report {
 	r := Report{
 		APIVersion: clusters.APIVersion, Kind: "Report", Fleet: s.Fleet.Name, GeneratedAt: s.At.UTC().Truncate(time.Second),
-		Complete: true, NodesListed: s.NodesListed, Clusters: sortedClusters(cs),
+		NodesListed: s.NodesListed, Clusters: sortedClusters(cs),
 	}
-	if rev := s.Revision; !rev.IsZero() {
-		r.Source = &Source{rev.URL, rev.Ref, rev.Commit, rev.CommittedAt.UTC(), rev.FetchedAt.UTC().Truncate(time.Second)}
-	}
-	r.Findings = append([]Finding{}, more...)
+	r.Source = sourceOf(s)
+	r.Complete = s.Stale == nil
+	r.Findings = append(sourceFindings(s), more...)
 	for i := range r.Clusters {
 		r.add(&r.Clusters[i])
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -63,8 +64,19 @@ func (p *printer) head(r Report) {
 	}
 	p.line("%s  %s", p.paint(bold, title), r.GeneratedAt.Format("2006-01-02 15:04:05Z"))
 	if s := r.Source; s != nil {
-		p.line("Source %s  %s @ %s  committed %s", clean(s.URL), clean(s.Ref), short(s.Commit), s.CommittedAt.Format("2006-01-02 15:04:05Z"))
+		p.line("Source %s  %s @ %s  committed %s%s", clean(s.URL), clean(s.Ref), short(s.Commit), s.CommittedAt.Format("2006-01-02 15:04:05Z"), p.sourceState(s, r.GeneratedAt))
 	}
+}
+
+func (p *printer) sourceState(s *Source, now time.Time) string {
+	text := ""
+	if s.SignedBy != "" {
+		text = "  signed by " + clean(s.SignedBy)
+	}
+	if s.Error != "" {
+		text += "  " + p.paint(red, fmt.Sprintf("STALE: last fetched %s, %s ago", s.FetchedAt.Format("2006-01-02 15:04:05Z"), duration.HumanDuration(now.Sub(s.FetchedAt))))
+	}
+	return text
 }
 
 func short(commit string) string { return commit[:min(10, len(commit))] }

@@ -143,6 +143,8 @@ func stat(files fs.FS, name string) (entryKind, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return absent, nil
+	case errors.Is(err, errors.ErrUnsupported):
+		return absent, &render.Error{Code: render.Unsupported, File: name, Message: "the path cannot be read", Err: err}
 	case err != nil:
 		return absent, &render.Error{Code: render.PathNotFound, File: name, Message: "the path cannot be read", Err: err}
 	case info.IsDir():
@@ -191,6 +193,9 @@ func (t *tree) read(abs string) ([]byte, error) {
 	}
 	name, _ := relative(abs)
 	content, err := fs.ReadFile(t.files, name)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = &render.Error{Code: render.Unsupported, File: name, Message: "the file cannot be read", Err: err}
+	}
 	if err != nil {
 		return nil, t.refuse(fmt.Errorf("reading %q: %w", name, err))
 	}
@@ -277,6 +282,9 @@ func (t *tree) listing(abs string) ([]string, error) {
 func list(files fs.FS, dir string, limit int) ([]string, error) {
 	var names []string
 	err := fs.WalkDir(files, dir, func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, errors.ErrUnsupported) {
+			return &render.Error{Code: render.Unsupported, File: name, Message: "the folder cannot be read", Err: err}
+		}
 		if err != nil {
 			return fmt.Errorf("listing %q: %w", dir, err)
 		}

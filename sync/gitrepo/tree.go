@@ -32,9 +32,17 @@ var (
 	_ fs.ReadDirFS  = (*Tree)(nil)
 	_ fs.StatFS     = (*Tree)(nil)
 
-	errSubmodule = errors.New("submodules are not supported: vendor its files")
-	errLFS       = errors.New("it is a pointer of Git LFS, which is not supported: commit the file itself")
+	errSubmodule error = unsupported("submodules are not supported: vendor its files")
+	errLFS       error = unsupported("it is a pointer of Git LFS, which is not supported: commit the file itself")
 )
+
+// unsupported is something that Git can hold and that is not served.
+type unsupported string
+
+func (u unsupported) Error() string { return string(u) }
+
+// Is tells a reader that knows nothing of Git what kind of error it is.
+func (u unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // newTree serves the folder base of the commit.
 func newTree(s *snapshot, base string) (*Tree, error) {
