@@ -96,7 +96,7 @@ func TestColorOnlyRepeats(t *testing.T) {
 // for what is left out where there is nothing to tell.
 var contract = map[string]string{
 	"":                                              "agents apiVersion clusters complete findings fleet generatedAt kind nodesListed source summary",
-	"source":                                        "commit committedAt fetchedAt ref url",
+	"source":                                        "commit committedAt fetchedAt ref state url",
 	"summary":                                       "clusters covered daemonSets excused findings intended nodes unknown upToDate",
 	"summary.findings":                              "error info warning",
 	"agents[]":                                      "clusters covered excused intended min missing name severity unknown unmet waiting",
