@@ -392,7 +392,7 @@ func TestParseClusterFaults(t *testing.T) {
 		"Neither":      {"how is it reached?", clusterHead + "  identity: x\n", "c", "c.yaml:4: spec: Required value: one of kubeconfig and recorded"},
 		"Both":         {"which one would count?", clusterHead + "  kubeconfig: {path: k}\n  recorded: d\n", "c", "c.yaml:6: spec.recorded: Forbidden: at most one of kubeconfig and recorded"},
 		"NoPath":       {"which kubeconfig?", clusterHead + "  kubeconfig: {context: k}\n", "c", "c.yaml:5: spec.kubeconfig.path: Required value: a kubeconfig file"},
-		"Secret":       {"not yet", clusterHead + "  kubeconfig: {secretRef: {name: x}, path: k}\n", "c", "c.yaml:5: spec.kubeconfig.secretRef: Forbidden: not supported yet: use path"},
+		"Secret":       {"not yet", clusterHead + "  kubeconfig: {secretRef: {name: x}, path: k}\n", "c", "c.yaml:5: spec.kubeconfig.secretRef: Forbidden: not supported: Secrets register clusters by themselves: see spec.clusters.hub of the fleet file"},
 		"NoDump":       {"nothing is recorded", clusterHead + "  recorded: []\n", "c", "c.yaml:5: spec.recorded: Required value: a dump file or folder"},
 		"EmptyDump":    {"likewise", clusterHead + "  recorded: ''\n", "c", "c.yaml:5: spec.recorded[0]: Required value"},
 		"DumpType":     {"text", clusterHead + "  recorded: 5\n", "c", "c.yaml:5: spec.recorded[0]: Invalid value: must be text, is a number: put it in quotes"},

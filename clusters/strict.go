@@ -180,6 +180,8 @@ func (d *document) decode(n *yaml.Node, to reflect.Value, at *field.Path) {
 		d.table(n, to, at)
 	case to.Kind() == reflect.Slice:
 		d.list(n, to, at)
+	case to.Kind() == reflect.Bool:
+		d.truth(n, to, at)
 	default:
 		d.text(n, to, at)
 	}
@@ -279,6 +281,14 @@ func (d *document) text(n *yaml.Node, to reflect.Value, at *field.Path) {
 		return
 	}
 	to.SetString(n.Value)
+}
+
+func (d *document) truth(n *yaml.Node, to reflect.Value, at *field.Path) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
+		d.unreadable(n, at, "must be true or false, is "+form(n))
+		return
+	}
+	to.SetBool(strings.EqualFold(n.Value, "true"))
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
