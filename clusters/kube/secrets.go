@@ -97,8 +97,8 @@ func (s *session) addresses() []string {
 }
 
 // FollowSecrets calls each with what a hub's Secrets register, and again with
-// all of it when that changed. Each runs on the caller's goroutine and may keep
-// what it gets.
+// all of it when that changed, and now and then to say that it did not. Each
+// runs on the caller's goroutine and may keep what it gets.
 //
 // FollowSecrets ends when ctx does or each fails, with that error, and with a
 // *clusters.ObserveError when the Secrets could not be read for too long. What
@@ -114,7 +114,7 @@ func (o *Observer) FollowSecrets(ctx context.Context, h clusters.Hub, defaults c
 	ctx, stop := context.WithCancel(ctx)
 	f := &follower{
 		session: s, blanks: &blanks{}, rang: make(chan struct{}, 1), identity: "not asked for",
-		quiet: cmp.Or(o.Quiet, 500*time.Millisecond), patience: cmp.Or(o.Patience, 30*time.Second),
+		quiet: cmp.Or(o.Quiet, 500*time.Millisecond), beat: cmp.Or(o.Beat, 15*time.Second), patience: cmp.Or(o.Patience, 30*time.Second),
 	}
 	defer f.running.Wait()
 	defer stop()
@@ -154,7 +154,7 @@ func (f *follower) runSecrets(ctx context.Context, feeds []*feedOf[hub.Registrat
 		if err := f.fault(ctx); err != nil {
 			return err
 		}
-		if !changed || !f.current(ctx, true) {
+		if due := time.Since(called) >= f.beat; !changed && !due || !f.current(ctx, changed) {
 			continue
 		}
 		set := hub.Set{Addresses: f.session.addresses()}

@@ -50,7 +50,7 @@ func (h *Hub) Load(ctx context.Context) (Found, error) {
 		if err := ctx.Err(); err != nil {
 			return Found{}, err
 		}
-		h.note(set, err, false)
+		h.note(set, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +74,10 @@ func (h *Hub) Run(ctx context.Context) {
 	const pause = 30 * time.Second
 	for ctx.Err() == nil {
 		err := h.Follow(ctx, h.Declared, func(set hub.Set) error {
-			h.note(set, nil, true)
+			h.note(set, nil)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.current = true
 			return nil
 		})
 		h.mu.Lock()
@@ -97,11 +100,11 @@ func (h *Hub) followed() bool {
 }
 
 // note keeps what was read, or why it was not.
-func (h *Hub) note(set hub.Set, err error, followed bool) {
+func (h *Hub) note(set hub.Set, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.fault = err; err == nil {
-		h.last, h.at, h.current = &set, time.Now(), followed
+		h.last, h.at = &set, time.Now()
 	}
 }
 

@@ -114,9 +114,9 @@ func read(file string, defaults clusters.Policy, parse parser) declared {
 	}
 	dir := filepath.Dir(file)
 	if cl.Kubeconfig != nil {
-		cl.Kubeconfig.Paths = relativeTo(dir, cl.Kubeconfig.Paths)
+		cl.Kubeconfig.Paths = Relative(dir, cl.Kubeconfig.Paths)
 	}
-	cl.Recorded = relativeTo(dir, cl.Recorded)
+	cl.Recorded = Relative(dir, cl.Recorded)
 	return declared{cl, nil}
 }
 
@@ -153,9 +153,9 @@ func stem(file string) string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// relativeTo joins paths to the folder of the file that holds them. One that
+// Relative joins paths to the folder of the file that holds them. One that
 // starts with ~/ is in the home folder, as a shell would have it.
-func relativeTo(dir string, paths []string) []string {
+func Relative(dir string, paths []string) []string {
 	var all []string
 	for _, p := range paths {
 		if rest, ok := strings.CutPrefix(p, "~/"); ok {

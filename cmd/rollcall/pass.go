@@ -9,6 +9,7 @@ import (
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/clusters/kube"
 	"rollcall.dev/rollcall/clusters/recorded"
+	"rollcall.dev/rollcall/clusters/registry"
 	"rollcall.dev/rollcall/controller"
 	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/report"
@@ -33,6 +34,11 @@ type pass struct {
 	renderer *build.Renderer
 	last     source.Artifact
 	output   outputFlags
+	// hub registers clusters, nil without one. reload asks it again, which every
+	// pass but the first does.
+	hub    *registry.Hub
+	reload func(context.Context) (fleet, []report.Finding, error)
+	begun  bool
 }
 
 func newPass(s streams, f clusters.Fleet, cs []clusters.Cluster, want clusters.Want, timeout time.Duration, o outputFlags) *pass {
@@ -56,12 +62,16 @@ func (p *pass) once(ctx context.Context) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, err
 	}
+	registered, err := p.register(ctx)
+	if err != nil {
+		return report.Report{}, err
+	}
 	progress := newProgress(p.streams, len(p.clusters))
 	found := controller.Reconcile(ctx, p.line, a, p.clusters, parallelClusters, progress)
 	if err := ctx.Err(); err != nil {
 		return report.Report{}, err
 	}
-	more := slices.Concat(p.declared, stale)
+	more := slices.Concat(p.declared, stale, registered)
 	scope := report.Scope{Fleet: p.line.Fleet, At: time.Now(), Revision: a.Revision, NodesListed: p.output.nodes, Narrowed: p.narrowed || !p.line.Want.All()}
 	return report.New(scope, slices.Concat(found, p.failed), more), nil
 }
