@@ -62,10 +62,10 @@ func (p *plugin) allowed(d *document, at string, commands []string) {
 // credential was taken. own is what the fleet itself says of it: settings,
 // labels, policy; addresses are those of the hub.
 func (r Registration) Cluster(h clusters.Hub, addresses []string, own clusters.Cluster) (clusters.Cluster, error) {
-	if r.Err != nil {
+	switch {
+	case r.access == nil && r.Err != nil:
 		return clusters.Cluster{}, r.Err
-	}
-	if r.access == nil {
+	case r.access == nil:
 		return clusters.Cluster{}, r.NotTaken()
 	}
 	in := clusters.Inline{Origin: r.Origin(), AllowLoopback: h.AllowLoopback, Hub: addresses}
@@ -75,7 +75,7 @@ func (r Registration) Cluster(h clusters.Hub, addresses []string, own clusters.C
 	}
 	r.access.repeated(d, own.Settings)
 	content, err := r.access.encode(r.Name, own.Settings)
-	if err := errors.Join(d.err(), err); err != nil {
+	if err := errors.Join(r.Err, d.err(), err); err != nil {
 		return clusters.Cluster{}, err
 	}
 	in.Content = clusters.Hide(content)

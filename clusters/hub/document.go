@@ -74,17 +74,16 @@ func (d *document) table(n *yaml.Node, at string, known, ignored []string) table
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		name := shown(key.Value)
 		switch _, twice := t.nodes[key.Value]; {
 		case key.Kind != yaml.ScalarNode || key.Anchor != "" || key.ShortTag() != "!!str":
 			d.refuse(at, "has a key that is not plain text")
 		case twice:
-			d.refuse(at+"."+name, "is there twice")
+			d.refuse(at+"."+path(key.Value), "is there twice")
 		case slices.Contains(ignored, key.Value):
 		case !slices.Contains(known, key.Value):
-			d.refuse(at, "field %s is not taken from a Secret", name)
+			d.refuse(at, "field %s is not taken from a Secret", shown(key.Value))
 		case value.Kind == yaml.AliasNode || value.Anchor != "":
-			d.refuse(at+"."+name, "anchors and aliases are not accepted")
+			d.refuse(at+"."+path(key.Value), "anchors and aliases are not accepted")
 		case !isNull(value):
 			t.nodes[key.Value] = value
 		}
@@ -166,6 +165,16 @@ func (t table) texts(key string) []string {
 		out = append(out, t.d.text(n, fmt.Sprintf("%s[%d]", t.path(key), i)))
 	}
 	return out
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
+// path is a key as it stands in a path.
+func path(key string) string {
+	if plainWord.MatchString(key) {
+		return key
+	}
+	return shown(key)
 }
 
 // shown makes a name from a Secret fit for one line of a message.
