@@ -104,3 +104,26 @@ func inlineOf(t *testing.T, path string) string {
 	}
 	return string(data)
 }
+
+// A plugin that a Secret names is found by its name, and does not take the
+// check of the address away.
+func TestInlinePlugin(t *testing.T) {
+	s := fake(t, nil)
+	s.StartTLS()
+	command := script(t, `echo ran >>"$0.ran"; echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"CANARY"}}'`)
+	t.Setenv("PATH", filepath.Dir(command)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	named := func(c *api.Cluster, u *api.AuthInfo) {
+		trusted(s)(c, u)
+		plugin(filepath.Base(command))(c, u)
+		u.Token = ""
+	}
+	c := inline(t, clusters.Inline{AllowLoopback: true}, s.URL, named)
+	if _, err := new(kube.Observer).Observe(t.Context(), c, clusters.Want{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(command + ".ran"); err != nil {
+		t.Errorf("the plugin was not run: %v", err)
+	}
+	_, err := new(kube.Observer).Observe(t.Context(), inline(t, clusters.Inline{}, s.URL, named), clusters.Want{})
+	wantFault(t, err, clusters.Failed, "which is a loopback address")
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/clusters/hub"
@@ -14,6 +15,9 @@ import (
 	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/report"
 )
+
+// hubTimeout bounds how long a hub that is silent holds up a report.
+const hubTimeout = 30 * time.Second
 
 // register finds the clusters of a fleet: in its folder, and in its hub.
 func (f *fleet) register(ctx context.Context, s streams) error {
@@ -46,12 +50,12 @@ func newHub(s streams, f fleet) *registry.Hub {
 	return &registry.Hub{
 		Declared: declared, Policy: f.Policy, Files: f.all, Broken: f.broken,
 		Read: func(ctx context.Context, h clusters.Hub) (hub.Set, error) {
-			var observer kube.Observer
+			observer := kube.Observer{Timeout: hubTimeout}
 			defer func() { s.closed(&observer) }()
 			return observer.Secrets(ctx, h, f.Policy)
 		},
 		Follow: func(ctx context.Context, h clusters.Hub, each func(hub.Set) error) error {
-			var observer kube.Observer
+			observer := kube.Observer{Timeout: hubTimeout}
 			defer func() { s.closed(&observer) }()
 			return observer.FollowSecrets(ctx, h, f.Policy, each)
 		},

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +32,7 @@ func TestRealHub(t *testing.T) {
 	hub.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: fleet}\n---\n"+secrets)
 	dir := t.TempDir()
 	fleetFile := func(credentials string) {
-		write(t, dir, "rollcall.yaml", fmt.Sprintf("apiVersion: rollcall.dev/v1alpha1\nkind: Fleet\nmetadata: {name: hubbed}\nspec:\n  clusters:\n    hub:\n      kubeconfig: {path: %q, context: kubetest}\n      namespaces: [fleet]\n      secrets: [rollcall, argocd, clusterapi]\n      credentials: [%s]\n      allowLoopback: true\n", hub.Kubeconfig(), credentials))
+		write(t, dir, "rollcall.yaml", fmt.Sprintf("apiVersion: rollcall.dev/v1alpha1\nkind: Fleet\nmetadata: {name: hubbed}\nspec:\n  clusters:\n    hub:\n      kubeconfig: {path: %q, context: kubetest}\n      namespaces: [fleet]\n      secrets: [rollcall, argocd, clusterapi]\n      credentials: [%s]\n      allowLoopback: true\n  policy: {observe: \"@every 10s\"}\n", hub.Kubeconfig(), credentials))
 	}
 	fleetFile("rollcall")
 	t.Run("OursOnly", func(t *testing.T) {
@@ -60,7 +64,40 @@ func TestRealHub(t *testing.T) {
 			t.Errorf("exit status %d: %s%s", status, out.String(), errs.String())
 		}
 	})
+	t.Run("Watched", func(t *testing.T) { testHubWatched(t, hub, dir) })
 	t.Run("Gone", func(t *testing.T) { testHubGone(t, hub, dir, token) })
+}
+
+// testHubWatched registers one more cluster while a fleet is watched: the next
+// report has it, and the end of the watch is the end of following the hub.
+func testHubWatched(t *testing.T, hub *kubetest.ControlPlane, dir string) {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		defer in.Close()
+		ended <- runReport(ctx, streams{strings.NewReader(""), in, io.Discard}, fleetFlags{file: filepath.Join(dir, "rollcall.yaml")},
+			wantFlags{timeout: 20 * time.Second}, outputFlags{outputs: []string{"jsonl"}, nodes: "attention", failOn: "none"}, true)
+	}()
+	const later = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"later","namespace":"fleet","labels":{"rollcall.dev/cluster":"true"}},"stringData":{"kubeconfig":"x"}}`
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	reports := 0
+	for lines.Scan() {
+		switch line := lines.Text(); {
+		case strings.Contains(line, `"kind":"Report"`):
+			if reports++; reports == 1 {
+				hub.Apply(t, later)
+			}
+		case strings.Contains(line, `"later"`) && strings.Contains(line, "kubeconfig: must be a plain mapping"):
+			stop()
+		}
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) || reports < 2 {
+		t.Errorf("ended with %v after %d reports, want one that has the later cluster", err, reports)
+	}
+	hub.Delete(t, later)
 }
 
 // testHubGone looks at a fleet again and again while its hub changes and ends.
