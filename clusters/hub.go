@@ -43,6 +43,23 @@ type Settings struct {
 	Impersonate           Impersonate
 }
 
+// Fields are the names of the settings that are set, as they are written.
+func (s Settings) Fields() []string {
+	var out []string
+	for _, f := range []struct {
+		set  bool
+		name string
+	}{
+		{s.TLSServerName != "", "tlsServerName"}, {s.InsecureSkipTLSVerify, "insecureSkipTLSVerify"},
+		{s.ProxyURL != "", "proxyURL"}, {!s.Impersonate.IsZero(), "impersonate"},
+	} {
+		if f.set {
+			out = append(out, f.name)
+		}
+	}
+	return out
+}
+
 // Impersonate is as whom requests are made.
 type Impersonate struct {
 	User   string

@@ -181,15 +181,7 @@ func usableProxy(raw string) (detail string, ok bool) {
 // onlyForSecrets refuses settings that would be without effect: a kubeconfig
 // that the operator names says these things itself.
 func (d *document) onlyForSecrets(at *field.Path, s Settings) {
-	for _, f := range []struct {
-		set  bool
-		name string
-	}{
-		{s.TLSServerName != "", "tlsServerName"}, {s.InsecureSkipTLSVerify, "insecureSkipTLSVerify"},
-		{s.ProxyURL != "", "proxyURL"}, {!s.Impersonate.IsZero(), "impersonate"},
-	} {
-		if f.set {
-			d.add(field.Forbidden(at.Child(f.name), "it repeats what a Secret of the hub says: with spec.kubeconfig write it there, with spec.recorded leave it out"))
-		}
+	for _, name := range s.Fields() {
+		d.add(field.Forbidden(at.Child(name), "it repeats what a Secret of the hub says: with spec.kubeconfig write it there, with spec.recorded leave it out"))
 	}
 }

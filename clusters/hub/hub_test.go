@@ -213,6 +213,8 @@ func TestRead(t *testing.T) {
 		s.Labels = clusters.MergeLabels(more, map[string]string{Label: value})
 		return s
 	}
+	labelledArgo := argo(`{"bearerToken": "CANARY", "tlsClientConfig": {"caData": "Q0E="}}`)
+	labelledArgo.Labels[Label], labelledArgo.Data["name"], labelledArgo.Data["server"] = "eu-1", []byte("arn:aws:eks:eu-1"), []byte("https://api.example")
 	cases := map[string]struct {
 		reason    string
 		kind      string
@@ -225,6 +227,7 @@ func TestRead(t *testing.T) {
 		"Own":        {"named as the Secret", clusters.RollcallSecrets, labelled("true", map[string]string{"env": "prod", "rollcall.dev/x": "y"}), "c", map[string]string{"env": "prod"}, "", true},
 		"Labelled":   {"or as the label says", clusters.RollcallSecrets, labelled("eu-1", nil), "eu-1", nil, "", true},
 		"BadName":    {"the Secret stands for it", clusters.RollcallSecrets, labelled("EU_1", nil), "c", nil, "its cluster's name is none that can be used", true},
+		"ArgoCD":     {"the label goes before Argo CD's own name, which may be anything", clusters.ArgoCDSecrets, labelledArgo, "eu-1", map[string]string{"env": "prod"}, "", true},
 		"ClusterAPI": {"by its owner's name", clusters.ClusterAPISecrets, capi("workload-kubeconfig"), "workload", map[string]string{"env": "prod"}, "", true},
 		"Keys":       {"its other Secrets are none", clusters.ClusterAPISecrets, capi("workload-ca"), "", nil, "", false},
 		"ForUsers":   {"the one for users has another life", clusters.ClusterAPISecrets, capi("workload-user-kubeconfig"), "", nil, "", false},

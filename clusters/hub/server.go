@@ -81,7 +81,7 @@ func checkServer(raw string, in clusters.Inline) string {
 		return Refused(to, in)
 	}
 	switch {
-	case host == "" || numeric.MatchString(host):
+	case host == "" || numeric.MatchString(host) || strings.ContainsFunc(host, func(r rune) bool { return r > '~' }):
 		return "must name a host, or an address in its usual form"
 	case slices.Contains(metadataNames, host):
 		return "is a cloud's metadata service"

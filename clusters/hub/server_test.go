@@ -44,6 +44,8 @@ func TestCheckServer(t *testing.T) {
 		"https://224.0.0.1":                        {"no address of one machine", "no address of one machine"},
 		"https://127.1:6443":                       {"its usual form", "its usual form"},
 		"https://2130706433":                       {"its usual form", "its usual form"},
+		"https://ｌocalhost":                        {"its usual form", "its usual form"}, // which clients make localhost of
+		"https://①②⑦.⓪.⓪.①":                        {"its usual form", "its usual form"},
 		"https://0x7f.0.0.0x1":                     {"its usual form", "its usual form"},
 		"https://hub.example:6443":                 {"the hub's own API server", ""},
 		"https://HUB.example.:6443/":               {"the hub's own API server", ""},

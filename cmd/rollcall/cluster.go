@@ -72,7 +72,11 @@ func listedOf(f fleet) []listed {
 
 func from(c clusters.Cluster) string {
 	if c.Kubeconfig != nil && c.Kubeconfig.Inline != nil {
-		return c.Kubeconfig.Inline.Origin
+		text := c.Kubeconfig.Inline.Origin
+		if set := c.Settings.Fields(); len(set) > 0 {
+			text += " with " + strings.Join(set, ", ")
+		}
+		return text
 	}
 	if c.Kubeconfig != nil {
 		text := "kubeconfig " + strings.Join(c.Kubeconfig.Paths, ",")

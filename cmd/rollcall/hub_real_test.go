@@ -60,7 +60,7 @@ func TestRealHub(t *testing.T) {
 	t.Run("List", func(t *testing.T) {
 		var out, errs bytes.Buffer
 		status := run([]string{"cluster", "list", "-f", filepath.Join(dir, "rollcall.yaml"), "-o", "json"}, streams{strings.NewReader(""), &out, &errs})
-		if status != 0 || !strings.Contains(out.String(), `Secret \"fleet/cluster-1\"`) || strings.Contains(out.String()+errs.String(), token) {
+		if status != 0 || !strings.Contains(out.String(), `Secret \"fleet/cluster-1\"`) || !strings.Contains(out.String(), `Secret \"fleet/own\" with impersonate`) || strings.Contains(out.String()+errs.String(), token) {
 			t.Errorf("exit status %d: %s%s", status, out.String(), errs.String())
 		}
 	})
@@ -168,7 +168,7 @@ func hubSecrets(t *testing.T, member *kubetest.ControlPlane) (token, manifests s
 		}
 		return string(text) + "\n---\n"
 	}
-	return token, secret("own", "Opaque", map[string]string{"rollcall.dev/cluster": "true", "env": "prod"}, map[string]string{"kubeconfig": string(kubeconfig)}) +
+	return token, secret("own", "Opaque", map[string]string{"rollcall.dev/cluster": "true", "env": "prod"}, map[string]string{"kubeconfig": string(kubeconfig), "cluster.yaml": "impersonate: {user: viewer, groups: [system:masters]}"}) +
 		secret("cluster-1", "Opaque", map[string]string{"argocd.argoproj.io/secret-type": "cluster"}, map[string]string{"name": "argo", "server": "https://" + member.Address(), "config": string(argo)}) +
 		secret("workload-kubeconfig", "cluster.x-k8s.io/secret", map[string]string{"cluster.x-k8s.io/cluster-name": "workload"}, map[string]string{"value": string(kubeconfig)})
 }
