@@ -4,7 +4,7 @@ SHELL := /bin/bash
 KUBE := clusters/kubetest/kube
 BENCH := clusters/kubetest/bench
 FUZZTIME ?= 30s
-FUZZ := ./clusters:FuzzParseFleet ./clusters:FuzzParseExcuse ./clusters/recorded:FuzzRead ./render:FuzzScan ./controller/coverage:FuzzCompute
+FUZZ := ./clusters:FuzzParseFleet ./clusters/hub:FuzzSecretKubeconfig ./clusters:FuzzParseExcuse ./clusters/recorded:FuzzRead ./render:FuzzScan ./controller/coverage:FuzzCompute
 B ?= coverage
 D ?= 10m
 

@@ -18,7 +18,8 @@ const APIVersion = "rollcall.dev/v1alpha1"
 type Fleet struct {
 	Name       string
 	Source     *Source // nil: what is live is judged
-	Directory  string  // of Cluster files
+	Directory  string  // of Cluster files; empty: a hub alone registers clusters
+	Hub        *Hub    // nil: there is none
 	Targets    []Target
 	Components []Component
 	Agents     []Agent
@@ -169,7 +170,8 @@ type Window struct {
 }
 
 // Cluster is a registered cluster. Exactly one of Kubeconfig and Recorded is
-// set. Paths are absolute or relative to the working directory.
+// set, but for one whose kubeconfig a hub's Secret is to supply. Paths are
+// absolute or relative to the working directory.
 type Cluster struct {
 	Name         string
 	Labels       map[string]string
@@ -179,10 +181,14 @@ type Cluster struct {
 	Intermittent bool
 	Identity     string // overrides the UID of kube-system
 	Policy       Policy
+	Settings     Settings // for a Secret's kubeconfig
 }
 
-// Kubeconfig names a context of kubeconfig files.
+// Kubeconfig names a context of kubeconfig files, or holds what a hub's Secret
+// supplied, or stands for the cluster that this process runs in.
 type Kubeconfig struct {
-	Paths   []string // merged as kubectl merges $KUBECONFIG
-	Context string   // empty: the current context
+	Paths     []string // merged as kubectl merges $KUBECONFIG
+	Context   string   // empty: the current context
+	Inline    *Inline
+	InCluster bool
 }

@@ -38,13 +38,18 @@ func ParseFleet(file string, data []byte) (Fleet, error) {
 // returns the cluster's name where that could be read, so that the error can be
 // reported as this cluster's.
 func ParseCluster(file string, data []byte, defaults Policy) (Cluster, error) {
+	return parseCluster(file, data, defaults, false)
+}
+
+// parseCluster reads a Cluster file. With a hub the kubeconfig may be its.
+func parseCluster(file string, data []byte, defaults Policy, hub bool) (Cluster, error) {
 	d := newDocument(file)
 	var w wireCluster
 	d.read(data, &w)
 	if !d.envelope("Cluster", w.APIVersion, w.Kind) {
 		return Cluster{File: file}, d.err()
 	}
-	cl := d.cluster(&w, defaults)
+	cl := d.cluster(&w, defaults, hub)
 	cl.File = file
 	if err := d.err(); err != nil {
 		return Cluster{Name: cl.Name, File: file}, err
@@ -83,6 +88,7 @@ func (d *document) fleet(w *wireFleet) Fleet {
 		Name:       d.name(field.NewPath("metadata", "name"), w.Metadata.Name),
 		Source:     d.source(spec.Child("source"), w.Spec.Source),
 		Directory:  w.Spec.Clusters.Directory,
+		Hub:        d.hub(spec.Child("clusters", "hub"), w.Spec.Clusters.Hub),
 		Targets:    d.targets(spec.Child("targets"), w.Spec.Targets),
 		Components: d.components(spec.Child("components"), w.Spec.Components),
 		Agents:     d.agents(spec.Child("agents"), w.Spec.Agents, policy.StartupGrace),
@@ -96,7 +102,7 @@ func (d *document) fleet(w *wireFleet) Fleet {
 		AppliedBy: d.words(spec.Child("appliedBy"), w.Spec.AppliedBy),
 		Policy:    policy,
 	}
-	if f.Directory == "" {
+	if f.Directory == "" && f.Hub == nil {
 		f.Directory = "clusters"
 	}
 	if w.Spec.Source == nil {
@@ -114,7 +120,7 @@ func (d *document) needsSource(at *field.Path, n int) {
 	}
 }
 
-func (d *document) cluster(w *wireCluster, defaults Policy) Cluster {
+func (d *document) cluster(w *wireCluster, defaults Policy, hub bool) Cluster {
 	metadata, spec := field.NewPath("metadata"), field.NewPath("spec")
 	cl := Cluster{
 		Name:     d.name(metadata.Child("name"), w.Metadata.Name),
@@ -122,6 +128,7 @@ func (d *document) cluster(w *wireCluster, defaults Policy) Cluster {
 		Recorded: d.words(spec.Child("recorded"), w.Spec.Recorded),
 		Identity: w.Spec.Identity,
 		Policy:   d.policy(spec.Child("policy"), &w.Spec.Policy, defaults),
+		Settings: d.settings(spec, &w.Spec.wireSettings),
 	}
 	reach := d.oneOf(spec.Child("reachability"), w.Spec.Reachability, "steady", "intermittent")
 	cl.Intermittent = reach == "intermittent"
@@ -137,8 +144,11 @@ func (d *document) cluster(w *wireCluster, defaults Policy) Cluster {
 		d.add(field.Forbidden(spec.Child("recorded"), "at most one of kubeconfig and recorded"))
 	case recorded && len(w.Spec.Recorded) == 0:
 		d.add(field.Required(spec.Child("recorded"), "a dump file or folder"))
-	case !recorded && cl.Kubeconfig == nil:
+	case !recorded && cl.Kubeconfig == nil && !hub:
 		d.add(field.Required(spec, "one of kubeconfig and recorded"))
+	}
+	if cl.Kubeconfig != nil || w.Spec.Recorded != nil || !hub {
+		d.onlyForSecrets(spec, cl.Settings)
 	}
 	return cl
 }

@@ -168,7 +168,7 @@ func TestParseFleetFaults(t *testing.T) {
 
 		"UnknownField":   {"a slip is told", fleetHead + "  targts: []\n", `f.yaml:5: spec.targts: Forbidden: unknown field, did you mean "targets"?`},
 		"UnknownCase":    {"names are case sensitive", fleetHead + "  appliedby: []\n", `f.yaml:5: spec.appliedby: Forbidden: unknown field, did you mean "appliedBy"?`},
-		"UnknownFar":     {"nothing is near", fleetHead + "  clusters: {selector: x}\n", `f.yaml:5: spec.clusters.selector: Forbidden: unknown field, known are directory`},
+		"UnknownFar":     {"nothing is near", fleetHead + "  clusters: {selector: x}\n", `f.yaml:5: spec.clusters.selector: Forbidden: unknown field, known are directory, hub`},
 		"UnknownControl": {"names are shown escaped", fleetHead + `  "a\e[31m": 1` + "\n", `f.yaml:5: spec."a\x1b[31m": Forbidden: unknown field, known are agents, appliedBy, clusters, components, daemonSets, exceptions, policy, source, taints, targets`},
 		"DuplicateKey":   {"which one would count?", sourceHead + "  targets: []\n  targets: []\n", "f.yaml:8: spec.targets: Forbidden: duplicate key, first on line 7"},
 		"MergeKey":       {"no part of the schema", fleetHead + "  <<: {policy: {}}\n", "f.yaml:5: spec.<<: Forbidden: merge keys are not accepted here: write the fields out"},
@@ -411,7 +411,7 @@ func TestParseClusterFaults(t *testing.T) {
 		"Neither":      {"how is it reached?", clusterHead + "  identity: x\n", "c", "c.yaml:4: spec: Required value: one of kubeconfig and recorded"},
 		"Both":         {"which one would count?", clusterHead + "  kubeconfig: {path: k}\n  recorded: d\n", "c", "c.yaml:6: spec.recorded: Forbidden: at most one of kubeconfig and recorded"},
 		"NoPath":       {"which kubeconfig?", clusterHead + "  kubeconfig: {context: k}\n", "c", "c.yaml:5: spec.kubeconfig.path: Required value: a kubeconfig file"},
-		"Secret":       {"not yet", clusterHead + "  kubeconfig: {secretRef: {name: x}, path: k}\n", "c", "c.yaml:5: spec.kubeconfig.secretRef: Forbidden: not supported yet: use path"},
+		"Secret":       {"not yet", clusterHead + "  kubeconfig: {secretRef: {name: x}, path: k}\n", "c", "c.yaml:5: spec.kubeconfig.secretRef: Forbidden: not supported: Secrets register clusters by themselves: see spec.clusters.hub of the fleet file"},
 		"NoDump":       {"nothing is recorded", clusterHead + "  recorded: []\n", "c", "c.yaml:5: spec.recorded: Required value: a dump file or folder"},
 		"EmptyDump":    {"likewise", clusterHead + "  recorded: ''\n", "c", "c.yaml:5: spec.recorded[0]: Required value"},
 		"DumpType":     {"text", clusterHead + "  recorded: 5\n", "c", "c.yaml:5: spec.recorded[0]: Invalid value: must be text, is a number: put it in quotes"},

@@ -18,7 +18,7 @@ var unknownHints = map[string]string{
 	"spec.source.auth.password":   "a secret is never written here: name a file that holds it in passwordFile",
 	"spec.approvals":              "not supported yet: this version changes no cluster",
 	"spec.exclude":                "unknown field, write daemonSets: {exclude: [{names: [NAMESPACE/NAME]}]}",
-	"spec.kubeconfig.secretRef":   "not supported yet: use path",
+	"spec.kubeconfig.secretRef":   "not supported: Secrets register clusters by themselves: see spec.clusters.hub of the fleet file",
 }
 
 // unknown words the fault of a field that a wire struct does not have.

@@ -81,7 +81,8 @@ type (
 	}
 
 	wireRegistry struct {
-		Directory string `json:"directory"`
+		Directory string   `json:"directory"`
+		Hub       *wireHub `json:"hub"`
 	}
 
 	wireSelection struct {
@@ -181,6 +182,7 @@ type (
 		Reachability *string         `json:"reachability"`
 		Identity     string          `json:"identity"`
 		Policy       wirePolicy      `json:"policy"`
+		wireSettings
 	}
 
 	wireKubeconfig struct {

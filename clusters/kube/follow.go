@@ -57,7 +57,8 @@ type follower struct {
 	spaces            map[string]*space // by namespace
 	renewed           map[string]time.Time
 	leasesRead        time.Time
-	server            health // by requests of its own
+	server            health    // by requests of its own
+	others            []*health // of what is followed instead of the above
 }
 
 // space is what is followed of one namespace.
@@ -211,6 +212,9 @@ func (f *follower) fault(ctx context.Context) error {
 }
 
 func (f *follower) health() []*health {
+	if f.others != nil {
+		return append([]*health{&f.server}, f.others...)
+	}
 	all := []*health{&f.server, &f.daemonSets.health, &f.nodes.health}
 	for _, name := range slices.Sorted(maps.Keys(f.spaces)) {
 		all = append(all, f.spaces[name].health()...)

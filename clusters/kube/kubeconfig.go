@@ -21,12 +21,48 @@ import (
 // configuration of the context. The environment is not asked: what is observed
 // is what was declared, never the cluster that this process happens to run in.
 func loadKubeconfig(k *clusters.Kubeconfig) (*rest.Config, error) {
+	switch {
+	case k.InCluster:
+		return inCluster()
+	case k.Inline != nil:
+		return inline(k)
+	}
 	all, err := merge(k.Paths)
 	if err != nil {
 		return nil, err
 	}
+	return contextOf(all, k, quoted(k.Paths))
+}
+
+func inCluster() (*rest.Config, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the credential of the pod that this runs in: %w", err)
+	}
+	return config, nil
+}
+
+// inline is a kubeconfig of a Secret, which was built from an allow-list. That
+// no file is read for it and that TLS is used is checked here, too, where it
+// would happen.
+func inline(k *clusters.Kubeconfig) (*rest.Config, error) {
+	all, err := clientcmd.Load(k.Inline.Content.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of %s: it cannot be decoded", k.Inline.Origin) // the error may quote it
+	}
+	config, err := contextOf(all, k, "of "+k.Inline.Origin)
+	if err != nil {
+		return nil, err
+	}
+	if config.CAFile+config.CertFile+config.KeyFile+config.BearerTokenFile != "" || config.AuthProvider != nil || !strings.HasPrefix(config.Host, "https://") {
+		return nil, fmt.Errorf("reading the kubeconfig of %s: it names a file, an auth-provider or a server without TLS", k.Inline.Origin)
+	}
+	return config, guardDial(config, k.Inline)
+}
+
+// contextOf makes the configuration of one context; where says whose it is.
+func contextOf(all *api.Config, k *clusters.Kubeconfig, where string) (*rest.Config, error) {
 	name := cmp.Or(k.Context, all.CurrentContext)
-	where := quoted(k.Paths)
 	if name == "" {
 		return nil, fmt.Errorf("reading kubeconfig %s: no context was chosen and it has no current-context; %s", where, available(all))
 	}

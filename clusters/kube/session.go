@@ -37,9 +37,10 @@ type session struct {
 	// end to what is read.
 	following bool
 
-	phase atomic.Int32 // how far the newest request came
-	mu    sync.Mutex
-	stage string // what is being done, for the case that it never returns
+	phase   atomic.Int32 // how far the newest request came
+	reached atomic.Value // string: address of the newest connection
+	mu      sync.Mutex
+	stage   string // what is being done, for the case that it never returns
 }
 
 // access is one verb on one resource: what is asked of the API server, and

@@ -64,8 +64,11 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	set(connecting)
 	began := time.Now()
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		TLSHandshakeStart:    func() { set(shakingHands) },
-		GotConn:              func(httptrace.GotConnInfo) { set(awaitingAnswer) },
+		TLSHandshakeStart: func() { set(shakingHands) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			b.session.reached.Store(info.Conn.RemoteAddr().String())
+			set(awaitingAnswer)
+		},
 		GotFirstResponseByte: func() { set(readingAnswer) },
 	})
 	response, err := b.base.RoundTrip(req.WithContext(ctx))

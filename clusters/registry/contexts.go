@@ -29,7 +29,7 @@ type ContextOptions struct {
 // kubectl would read: the file given, else those in $KUBECONFIG, else
 // ~/.kube/config. The clusters are named by their contexts and sorted.
 func Contexts(kubeconfig string, o ContextOptions) ([]clusters.Cluster, error) {
-	files, config, err := load(kubeconfig)
+	files, config, err := readContexts(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func Contexts(kubeconfig string, o ContextOptions) ([]clusters.Cluster, error) {
 	return all, nil
 }
 
-// load merges kubeconfigs as kubectl does: of a name that is in two files the
+// readContexts merges kubeconfigs as kubectl does: of a name that is in two files the
 // first file's entry counts, and files that do not exist are passed over.
-func load(kubeconfig string) (files []string, config *api.Config, err error) {
+func readContexts(kubeconfig string) (files []string, config *api.Config, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	rules.WarnIfAllMissing = false

@@ -117,7 +117,7 @@ func TestContextsMerge(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		_, config, err := load("")
+		_, config, err := readContexts("")
 		if err != nil {
 			t.Fatal(err)
 		}

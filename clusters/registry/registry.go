@@ -1,6 +1,6 @@
-// Package registry finds the clusters of a fleet: in a folder of Cluster files
-// and in the contexts of kubeconfigs. It contacts none of them and does not
-// know what is done with them.
+// Package registry finds the clusters of a fleet: in a folder of Cluster files,
+// in the contexts of kubeconfigs and in the Secrets of a hub. It contacts none
+// of them and does not know what is done with them.
 package registry
 
 import (
@@ -23,8 +23,8 @@ const maxFile = 16 << 20
 // concerns that cluster only; the others can be reported.
 type Broken struct {
 	Name string // as declared, else the file's without its extension
-	File string
-	Err  error // every fault, each with its file and line
+	File string // or the Secret that declares it
+	Err  error  // every fault, each with its file and line
 }
 
 // Load returns the clusters that the Cluster files in a folder declare, sorted
@@ -32,13 +32,25 @@ type Broken struct {
 // files that start with a dot are left out. An error means that there is no
 // list of clusters at all.
 func Load(dir string, defaults clusters.Policy) (ok []clusters.Cluster, broken []Broken, err error) {
+	return load(dir, defaults, clusters.ParseCluster)
+}
+
+// Members is Load for a fleet with a hub: a Cluster file may leave to a Secret
+// how its cluster is reached.
+func Members(dir string, defaults clusters.Policy) (ok []clusters.Cluster, broken []Broken, err error) {
+	return load(dir, defaults, clusters.ParseMember)
+}
+
+type parser func(file string, data []byte, defaults clusters.Policy) (clusters.Cluster, error)
+
+func load(dir string, defaults clusters.Policy, parse parser) (ok []clusters.Cluster, broken []Broken, err error) {
 	files, err := list(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	byName := map[string][]declared{}
 	for _, file := range files {
-		d := read(file, defaults)
+		d := read(file, defaults, parse)
 		byName[d.cluster.Name] = append(byName[d.cluster.Name], d)
 	}
 	for name, all := range byName {
@@ -88,12 +100,12 @@ type declared struct {
 	err     error
 }
 
-func read(file string, defaults clusters.Policy) declared {
+func read(file string, defaults clusters.Policy, parse parser) declared {
 	data, err := content(file)
 	if err != nil {
 		return declared{clusters.Cluster{Name: stem(file), File: file}, err}
 	}
-	cl, err := clusters.ParseCluster(file, data, defaults)
+	cl, err := parse(file, data, defaults)
 	if cl.Name == "" {
 		cl.Name = stem(file)
 	}
@@ -102,9 +114,9 @@ func read(file string, defaults clusters.Policy) declared {
 	}
 	dir := filepath.Dir(file)
 	if cl.Kubeconfig != nil {
-		cl.Kubeconfig.Paths = relativeTo(dir, cl.Kubeconfig.Paths)
+		cl.Kubeconfig.Paths = Relative(dir, cl.Kubeconfig.Paths)
 	}
-	cl.Recorded = relativeTo(dir, cl.Recorded)
+	cl.Recorded = Relative(dir, cl.Recorded)
 	return declared{cl, nil}
 }
 
@@ -141,9 +153,9 @@ func stem(file string) string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// relativeTo joins paths to the folder of the file that holds them. One that
+// Relative joins paths to the folder of the file that holds them. One that
 // starts with ~/ is in the home folder, as a shell would have it.
-func relativeTo(dir string, paths []string) []string {
+func Relative(dir string, paths []string) []string {
 	var all []string
 	for _, p := range paths {
 		if rest, ok := strings.CutPrefix(p, "~/"); ok {

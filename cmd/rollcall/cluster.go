@@ -38,8 +38,8 @@ func clusterListCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the clusters of a fleet", Args: cobra.NoArgs,
 		Example: "  rollcall cluster list -f rollcall.yaml\n  rollcall cluster list --clusters env=prod -o json",
-		RunE: func(*cobra.Command, []string) error {
-			loaded, err := f.load(s)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			loaded, err := f.load(cmd.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func clusterListCommand(s streams) *cobra.Command {
 				return err
 			}
 			if len(loaded.broken) > 0 {
-				return &outcome{exitIncomplete, fmt.Sprintf("%d Cluster files are wrong", len(loaded.broken))}
+				return &outcome{exitIncomplete, fmt.Sprintf("%d clusters are not declared so that they can be used", len(loaded.broken))}
 			}
 			return nil
 		},
@@ -71,6 +71,13 @@ func listedOf(f fleet) []listed {
 }
 
 func from(c clusters.Cluster) string {
+	if c.Kubeconfig != nil && c.Kubeconfig.Inline != nil {
+		text := c.Kubeconfig.Inline.Origin
+		if set := c.Settings.Fields(); len(set) > 0 {
+			text += " with " + strings.Join(set, ", ")
+		}
+		return text
+	}
 	if c.Kubeconfig != nil {
 		text := "kubeconfig " + strings.Join(c.Kubeconfig.Paths, ",")
 		if c.Kubeconfig.Context != "" {
@@ -131,7 +138,7 @@ func clusterCheckCommand(s streams) *cobra.Command {
 		Use: "check", Short: "Ask every cluster who it is and what the credential may read", Args: cobra.NoArgs,
 		Example: "  rollcall cluster check -f rollcall.yaml\n  rollcall cluster check --clusters prod-eu -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			loaded, err := f.load(s)
+			loaded, err := f.load(cmd.Context(), s)
 			if err != nil {
 				return err
 			}

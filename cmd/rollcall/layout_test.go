@@ -28,6 +28,7 @@ var rooms = map[string]struct {
 	"sync/gitrepo":        {not: []string{module + "clusters", module + "clusters/", module + "render", module + "render/", module + "controller", module + "controller/"}},
 	"sync/schedule":       {pure: true, not: []string{module}},
 	"clusters":            {pure: true, not: []string{"k8s.io/client-go/"}},
+	"clusters/hub":        {pure: true, not: []string{"k8s.io/client-go/", module + "clusters/", module + "render", module + "render/", module + "controller", module + "controller/"}},
 	"clusters/registry":   {not: []string{module + "render", module + "render/", module + "controller", module + "controller/"}},
 	"clusters/kube":       {not: []string{module + "sync/source", module + "render", module + "render/", module + "controller", module + "controller/"}},
 	"clusters/recorded":   {not: []string{"k8s.io/client-go/", module + "render", module + "render/", module + "controller", module + "controller/"}},

@@ -10,6 +10,7 @@ import (
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/clusters/kube"
 	"rollcall.dev/rollcall/clusters/recorded"
+	"rollcall.dev/rollcall/clusters/registry"
 	"rollcall.dev/rollcall/controller"
 	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/render/build"
@@ -33,6 +34,11 @@ type pass struct {
 	observer *observers
 	renderer *build.Renderer
 	output   outputFlags
+	// hub registers clusters, nil without one. reload asks it again, which every
+	// pass but the first does.
+	hub    *registry.Hub
+	reload func(context.Context) (fleet, []report.Finding, error)
+	begun  bool
 }
 
 // fetcher is a source that knows what it gave before.
@@ -62,13 +68,17 @@ func (p *pass) once(ctx context.Context) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, err
 	}
+	registered, err := p.register(ctx)
+	if err != nil {
+		return report.Report{}, err
+	}
 	progress := newProgress(p.streams, len(p.clusters))
 	found := controller.Reconcile(ctx, p.line, a, p.clusters, parallelClusters, progress)
 	if err := ctx.Err(); err != nil {
 		return report.Report{}, err
 	}
 	scope := report.Scope{Fleet: p.line.Fleet, At: time.Now(), Revision: a.Revision, Stale: stale, NodesListed: p.output.nodes, Narrowed: p.narrowed || !p.line.Want.All()}
-	return report.New(scope, slices.Concat(found, p.failed), p.declared), nil
+	return report.New(scope, slices.Concat(found, p.failed), slices.Concat(p.declared, registered)), nil
 }
 
 // fetch asks the source. Where that fails, the commit that was fetched last, by

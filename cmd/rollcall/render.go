@@ -33,7 +33,7 @@ func renderCommand(s streams) *cobra.Command {
 }
 
 func runRender(ctx context.Context, s streams, f fleetFlags, name string, explain bool) error {
-	loaded, err := f.load(s)
+	loaded, err := f.load(ctx, s)
 	if err != nil {
 		return err
 	}

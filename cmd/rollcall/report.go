@@ -16,8 +16,6 @@ import (
 
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/clusters/registry"
-	"rollcall.dev/rollcall/controller"
-	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/sync/gitrepo"
 	"rollcall.dev/rollcall/sync/schedule"
 	"rollcall.dev/rollcall/sync/source"
@@ -54,7 +52,7 @@ func reportCommand(s streams) *cobra.Command {
 	f.bind(cmd)
 	w.bind(cmd)
 	o.bind(cmd)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "run again on the source's poll schedule (without a source: policy.observe); the fleet file and Cluster files are read once")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "run again on the source's poll schedule (without a source: policy.observe); the fleet file and Cluster files are read once, the hub's Secrets each time")
 	return cmd
 }
 
@@ -66,7 +64,7 @@ func runReport(ctx context.Context, s streams, f fleetFlags, w wantFlags, o outp
 	if err != nil {
 		return err
 	}
-	loaded, err := f.load(s)
+	loaded, err := f.load(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -96,9 +94,24 @@ type fleet struct {
 	members []clusters.Cluster
 	broken  []registry.Broken
 	all     []clusters.Cluster // members before --clusters
+	flags   fleetFlags
+	hub     *registry.Hub // nil without one
 }
 
-func (f *fleetFlags) load(s streams) (fleet, error) {
+func (f *fleetFlags) load(ctx context.Context, s streams) (fleet, error) {
+	out, err := f.parse(s)
+	if err != nil {
+		return fleet{}, err
+	}
+	if err := out.register(ctx, s); err != nil {
+		return fleet{}, err
+	}
+	out.members, err = f.choose(out.all)
+	return out, err
+}
+
+// parse reads the fleet file and looks for no cluster.
+func (f *fleetFlags) parse(s streams) (fleet, error) {
 	data, err := readFleetFile(f.file)
 	if errors.Is(err, os.ErrNotExist) {
 		return fleet{}, fmt.Errorf("reading the fleet file: %q is not there: name it with -f, or run \"rollcall scan\", which needs none", f.file)
@@ -113,13 +126,7 @@ func (f *fleetFlags) load(s streams) (fleet, error) {
 	for _, note := range clusters.Unimplemented(parsed) {
 		s.tell("note: %s: %s", f.file, note)
 	}
-	out := fleet{Fleet: parsed, file: f.file, dir: filepath.Dir(f.file)}
-	out.all, out.broken, err = registry.Load(under(out.dir, parsed.Directory), parsed.Policy)
-	if err != nil {
-		return fleet{}, fmt.Errorf("%s: spec.clusters.directory: %w", f.file, err)
-	}
-	out.members, err = f.choose(out.all)
-	return out, err
+	return fleet{Fleet: parsed, file: f.file, dir: filepath.Dir(f.file), flags: *f}, nil
 }
 
 // maxFleetFile is beyond what clusters accepts, so that it is the one to refuse.
@@ -190,12 +197,9 @@ func clusterNames(cs []clusters.Cluster) string {
 // pass wires a fleet to its edges.
 func (f fleet) pass(s streams, want clusters.Want, timeout time.Duration, o outputFlags) (*pass, error) {
 	p := newPass(s, f.Fleet, f.members, want, timeout, o)
-	for _, b := range f.broken {
-		p.failed = append(p.failed, report.Invalid(b.Name, b.File, b.Err))
-	}
-	p.narrowed = len(f.members) < len(f.all)
-	if len(f.broken) == 0 { // else a target may match one whose labels are not known
-		p.declared = controller.Declared(f.Fleet, f.all)
+	p.take(f)
+	if f.hub != nil {
+		p.reload = f.reload
 	}
 	if f.Source == nil {
 		return p, nil
@@ -293,6 +297,7 @@ func (p *pass) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer p.follow(ctx)()
 	for {
 		if r, err := p.once(ctx); err == nil {
 			if err := p.output.write(p.streams, r); err != nil {

@@ -53,7 +53,7 @@ func schedules(s streams, f fleetFlags, zone string, args []string) ([]namedSche
 		parsed, err := schedule.Parse(args[0], zone)
 		return []namedSchedule{{args[0], parsed}}, err
 	}
-	loaded, err := f.load(s)
+	loaded, err := f.parse(s)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func wait(ctx context.Context, s streams, f waitFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	p, broken, err := f.pass(s, want)
+	p, broken, err := f.pass(ctx, s, want)
 	if err != nil {
 		return err
 	}
@@ -150,14 +150,14 @@ func (f *waitFlags) condition(args []string) (gate.Condition, clusters.Want, err
 
 // pass wires the clusters that are named: of a fleet file, of dumps or of
 // contexts. Those of the fleet whose declaration is wrong are not read.
-func (f *waitFlags) pass(s streams, want clusters.Want) (*pass, []*waited, error) {
+func (f *waitFlags) pass(ctx context.Context, s streams, want clusters.Want) (*pass, []*waited, error) {
 	o := outputFlags{nodes: "attention"}
 	if len(f.files) == 1 && isFleetFile(f.files[0]) {
 		if f.kubeconfig+f.context+f.contexts != "" || f.allContexts {
 			return nil, nil, fmt.Errorf("the fleet file says which clusters there are: -f %s does not go with --kubeconfig, --context, --contexts or --all-contexts", f.files[0])
 		}
 		fleet := fleetFlags{file: f.files[0], clusters: f.clusters}
-		loaded, err := fleet.load(s)
+		loaded, err := fleet.load(ctx, s)
 		if err != nil {
 			return nil, nil, err
 		}

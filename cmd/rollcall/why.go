@@ -57,7 +57,7 @@ func why(ctx context.Context, s streams, l lookFlags, files []string, cluster, n
 		return err
 	}
 	o := outputFlags{nodes: "attention"}
-	p, err := whyPass(s, l, files, cluster, want, o)
+	p, err := whyPass(ctx, s, l, files, cluster, want, o)
 	if err != nil {
 		return err
 	}
@@ -85,10 +85,10 @@ func why(ctx context.Context, s streams, l lookFlags, files []string, cluster, n
 }
 
 // whyPass looks at one cluster: of a fleet file, of dumps or of a context.
-func whyPass(s streams, l lookFlags, files []string, cluster string, want clusters.Want, o outputFlags) (*pass, error) {
+func whyPass(ctx context.Context, s streams, l lookFlags, files []string, cluster string, want clusters.Want, o outputFlags) (*pass, error) {
 	if len(files) == 1 && isFleetFile(files[0]) {
 		f := fleetFlags{file: files[0]}
-		loaded, err := f.load(s)
+		loaded, err := f.load(ctx, s)
 		if err != nil {
 			return nil, err
 		}

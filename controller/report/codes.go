@@ -91,7 +91,7 @@ var Codes = []Code{
 	{"Denied", Error, "the cluster refused the credential or a permission", "grant get and list on what the message names"},
 	{"ObservationFailed", Error, "the cluster could not be read", "see the message"},
 	{"DuplicateIdentity", Error, "two registrations are one cluster", "remove one, or set identity in a clone's Cluster file"},
-	{"InvalidCluster", Error, "a Cluster file is wrong", "mend the file and field that the message names"},
+	{"InvalidCluster", Error, "a Cluster file or a hub's Secret is wrong, or registers a cluster without its credential", "mend the file or Secret and field that the message names"},
 	{"ClusterUnmatched", Warning, "no target of the fleet matches the cluster", "add a target, or label the cluster"},
 	{"TargetUnmatched", Warning, "a target of the fleet matches no cluster", "check its names and labels"},
 	{"RenderEmpty", Error, "an overlay renders to nothing, or to no DaemonSet", "check its resources"},
@@ -107,6 +107,7 @@ var Codes = []Code{
 	{"Unsupported", Error, "an overlay uses what rollcall does not run", "render it elsewhere and point the target at the result"},
 	{"SourceStale", Error, "the source could not be fetched, or its newest commit is not trusted: the last good commit is judged", "see the message"},
 	{"SourceRewritten", Warning, "the ref was moved to another history: the commit judged before is not behind it", "ask who pushed by force, or moved the tag"},
+	{"RegistryStale", Warning, "the Secrets of the hub could not be read: the clusters that they registered before are judged", "check the hub, and that its credential may list Secrets"},
 }
 
 // codeOf finds a code, or makes one of the kubelet's own word.
