@@ -32,6 +32,13 @@ func (quiet) Done(string, report.Cluster) {}
 
 // A scenario is one pass of the whole line: a fleet file, the files of a
 // commit, Cluster files and what kubectl printed; and what is reported.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == build.ChildCommand {
+		os.Exit(build.Child(os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -14,6 +14,7 @@ import (
 
 	"rollcall.dev/rollcall/clusters/kube"
 	"rollcall.dev/rollcall/controller/report"
+	"rollcall.dev/rollcall/render/build"
 )
 
 func main() { os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})) }
@@ -49,6 +50,9 @@ func (o *outcome) Error() string { return o.reason }
 func run(args []string, s streams) int {
 	if len(args) > 0 && args[0] == kube.GuardCommand {
 		return kube.ExecGuard(args[1:], s.in, s.out, s.err)
+	}
+	if len(args) > 0 && args[0] == build.ChildCommand {
+		return build.Child(s.in, s.out)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

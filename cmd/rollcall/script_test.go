@@ -17,13 +17,20 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"rollcall.dev/rollcall/render/build"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
 var servers sync.Map // the Git server of each script
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rollcall": main}) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == build.ChildCommand {
+		main() // tests that call our functions build in children of this binary
+	}
+	testscript.Main(m, map[string]func(){"rollcall": main})
+}
 
 func TestScripts(t *testing.T) {
 	t.Parallel()

@@ -78,8 +78,10 @@ func TestMemory(t *testing.T) {
 		{"a file that is no manifest does not matter", with(one, "plain/notes.txt", "x"), "plain", clusterOf([]string{"a"}), Stats{Built: 8, Shared: 4}},
 		{"a fault is remembered too", without(one, "base/ds.yaml"), "base", clusterOf([]string{"a"}), Stats{Built: 9, Shared: 4}},
 		{"as it has the same inputs", without(one, "base/ds.yaml"), "base", clusterOf([]string{"b"}), Stats{Built: 9, Shared: 5}},
-		{"a missing label is not, since it names the cluster", one, "eu", clusterOf([]string{"d"}), Stats{Built: 10, Shared: 5}},
-		{"and fails again", one, "eu", clusterOf([]string{"e"}), Stats{Built: 11, Shared: 5}},
+		{"a file that is too large is a fault", with(one, "base/ds.yaml", strings.Repeat("#", render.MaxFileBytes+1)), "base", clusterOf([]string{"a"}), Stats{Built: 10, Shared: 5}},
+		{"which is not that of another file in its place", with(one, "base/ds.yaml", "kind: Nothing\n"), "base", clusterOf([]string{"a"}), Stats{Built: 11, Shared: 5}},
+		{"a missing label is not, since it names the cluster", one, "eu", clusterOf([]string{"d"}), Stats{Built: 12, Shared: 5}},
+		{"and fails again", one, "eu", clusterOf([]string{"e"}), Stats{Built: 13, Shared: 5}},
 	}
 	r := New(Options{})
 	defer r.Close()
@@ -362,7 +364,7 @@ func TestBinary(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			files := fstest.MapFS{"kustomization.yaml": {Data: []byte(kustomization)}, "ds.yaml": {Data: []byte(daemonSet)}, "blob": {Data: []byte(c.blob)}}
-			_, err := once(t, New(Options{}), files)
+			_, err := once(t, shared, files)
 			if c.code == "" && err != nil {
 				t.Errorf("%s: %v", c.reason, err)
 			}

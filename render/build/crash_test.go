@@ -50,7 +50,7 @@ func TestRefusedBeforeKustomizeDies(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := once(t, New(Options{}), withDaemonSet(tc.files))
+			_, err := once(t, shared, withDaemonSet(tc.files))
 			e, _ := errors.AsType[*render.Error](err)
 			if e == nil || e.Code != tc.code || e.File != tc.file || (tc.field != "" && e.Field != tc.field) {
 				t.Errorf("%s: got %v, want %s in %q at %q", tc.reason, err, tc.code, tc.file, tc.field)
@@ -64,7 +64,7 @@ func TestDefinitionsThatEndAreBuilt(t *testing.T) {
 		"kustomization.yaml": "resources: [ds.yaml]\ncrds: [c.json]\n",
 		"c.json":             `{"a.B": {"Schema": {"properties": {"kind": {}, "apiVersion": {}, "metadata": {}, "c": {"$ref": "a.C"}, "d": {"$ref": "a.C"}}}}, "a.C": {"Schema": {"properties": {}}}}`,
 	})
-	d, err := once(t, New(Options{}), files)
+	d, err := once(t, shared, files)
 	if err != nil || len(d.DaemonSets) != 1 {
 		t.Errorf("%d DaemonSets, %v; want 1", len(d.DaemonSets), err)
 	}
@@ -89,7 +89,7 @@ func TestErrorsHoldNoContent(t *testing.T) {
 	}
 	for name, files := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := once(t, New(Options{}), withDaemonSet(files))
+			_, err := once(t, shared, withDaemonSet(files))
 			if err == nil {
 				t.Fatal("it was built: the case shows nothing")
 			}

@@ -45,6 +45,9 @@ func entries(k *types.Kustomization) []entry {
 	add(useFolder, "components", k.Components...)
 	add(useCRDs, "crds", k.Crds...)
 	add(useYAML, "configurations", k.Configurations...)
+	if p := k.OpenAPI["path"]; p != "" {
+		all = append(all, entry{"openapi.path", p, useYAML})
+	}
 	add(usePlugin, "generators", k.Generators...)
 	add(usePlugin, "transformers", k.Transformers...)
 	add(usePlugin, "validators", k.Validators...)
@@ -104,12 +107,10 @@ func inline(k *types.Kustomization) []entry {
 	return all
 }
 
-// unsupported names the first field that would run a program or change
-// kustomize's global state, empty when there is none.
+// unsupported names the first field that would run a program, empty when there
+// is none.
 func unsupported(k *types.Kustomization) string {
 	switch {
-	case len(k.OpenAPI) > 0:
-		return "openapi"
 	case len(k.HelmCharts) > 0:
 		return "helmCharts"
 	case k.HelmGlobals != nil:

@@ -125,6 +125,7 @@ func (g *guard) load(k *kustomization) error {
 	if field := unsupported(&k.spec); field != "" {
 		return g.tree.refuse(&render.Error{Code: render.Unsupported, File: show(k.file), Field: field, Message: "rollcall does not run it: " + elsewhere})
 	}
+	g.tree.schema = g.tree.schema || len(k.spec.OpenAPI) > 0
 	for _, e := range inline(&k.spec) {
 		if err := g.text(k, e); err != nil {
 			return err

@@ -36,8 +36,20 @@ func fleetOf(overlay string) clusters.Fleet {
 // once renders one overlay of a repository with a Renderer of its own.
 func once(t *testing.T, r *Renderer, files fs.FS) (render.Desired, error) {
 	t.Helper()
-	defer r.Close()
 	return r.Render(t.Context(), source.Artifact{Files: files}, fleetOf("."), clusters.Cluster{Name: "c"})
+}
+
+// shared is a Renderer for tests that need none of their own. It forgets at once,
+// and its children are those of the test binary.
+var shared = New(Options{Remember: 1})
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ChildCommand {
+		os.Exit(Child(os.Stdin, os.Stdout))
+	}
+	status := m.Run()
+	shared.Close()
+	os.Exit(status)
 }
 
 // mapOf reads a folder, with a port of the hostile inputs replaced.
@@ -134,9 +146,9 @@ func TestNothingLeaves(t *testing.T) {
 	}
 	for name, files := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := once(t, New(Options{}), files)
+			_, err := once(t, shared, files)
 			code := render.RemoteReference
-			if name == "openapi-path" || name == "transformers-folder-patched" {
+			if name == "transformers-folder-patched" {
 				code = render.Unsupported
 			}
 			fault := wantCode(t, err, code)
@@ -146,9 +158,8 @@ func TestNothingLeaves(t *testing.T) {
 			if n := o.seen(); n != 0 {
 				t.Errorf("%d connections or git processes, want 0", n)
 			}
-			bare := New(Options{})
-			bare.unguarded = true
-			if _, err := once(t, bare, files); err == nil {
+			bare := newTree(t.Context(), files, clusters.Fleet{}, clusters.Cluster{}, Options{}.withDefaults())
+			if _, err := build(bare, render.Resolution{Overlay: "."}, true); err == nil {
 				t.Error("without the guard: no error")
 			}
 			if n := o.seen(); n == 0 {
@@ -249,7 +260,7 @@ func TestHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := mapOf(t, filepath.Join("testdata/hostile", c.dir), "127.0.0.1:9")
 			begin := time.Now()
-			_, err := once(t, New(Options{}), files)
+			_, err := once(t, shared, files)
 			took := time.Since(begin)
 			fault := wantCode(t, err, c.code)
 			if fault.File != c.file || fault.Field != c.field {
@@ -286,7 +297,7 @@ func TestNothing(t *testing.T) {
 			for file, text := range c.files {
 				files[file] = &fstest.MapFile{Data: []byte(text)}
 			}
-			_, err := once(t, New(Options{}), files)
+			_, err := once(t, shared, files)
 			if fault, ok := errors.AsType[*render.Error](err); !ok || fault.Code != c.code {
 				t.Errorf("%s: got %v, want code %s", c.reason, err, c.code)
 			}
@@ -307,7 +318,7 @@ func TestBombs(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
-			_, err := once(t, New(Options{}), c.files)
+			_, err := once(t, shared, c.files)
 			wantCode(t, err, render.OverBudget)
 			if took := time.Since(begin); took > 2*time.Second {
 				t.Errorf("%s: stopped after %s, want 2s", c.reason, took)
@@ -359,7 +370,7 @@ func TestSecretsStayOut(t *testing.T) {
 			for file, content := range text {
 				files[file] = &fstest.MapFile{Data: []byte(content)}
 			}
-			_, err := once(t, New(Options{}), files)
+			_, err := once(t, shared, files)
 			if err == nil {
 				t.Fatal("no error")
 			}

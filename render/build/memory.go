@@ -54,22 +54,28 @@ func overlayKey(res render.Resolution) string {
 	return strings.Join(append([]string{res.Overlay, res.Namespace}, res.Components...), "\x00")
 }
 
-// recall finds an outcome whose inputs are what is there now, nil without.
-func (r *Renderer) recall(files fs.FS, res render.Resolution, f clusters.Fleet, c clusters.Cluster) *outcome {
+// recall finds an outcome whose inputs are what is there now, nil without. What
+// makes a build equal to another is then what its key will most likely be made
+// of, as far as earlier builds of the overlay tell.
+func (r *Renderer) recall(files fs.FS, res render.Resolution, f clusters.Fleet, c clusters.Cluster) (out *outcome, equal string) {
+	equal = overlayKey(res)
 	r.mu.Lock()
-	asked := slices.Clone(r.memory.questions[overlayKey(res)])
+	asked := slices.Clone(r.memory.questions[equal])
 	r.mu.Unlock()
 	answers := map[string]string{}
-	for _, q := range slices.Backward(asked) {
+	for i, q := range slices.Backward(asked) {
 		key, ok := answerAll(files, res, q, answers, r.limits, f, c)
 		if !ok {
 			continue
 		}
 		if out := r.lookup(key, q); out != nil {
-			return out
+			return out, ""
+		}
+		if i == len(asked)-1 {
+			equal += string(key[:])
 		}
 	}
-	return nil
+	return nil, equal
 }
 
 func (r *Renderer) lookup(key render.Key, q *questions) *outcome {
@@ -100,7 +106,7 @@ func answerAll(files fs.FS, res render.Resolution, q *questions, answers map[str
 	inputs := make([]render.Input, 0, len(q.paths))
 	for _, p := range q.paths {
 		if _, known := answers[p]; !known {
-			hash, err := answer(files, p, limits)
+			hash, err := answerPath(files, p, limits)
 			if err != nil {
 				return render.Key{}, false
 			}
@@ -112,14 +118,14 @@ func answerAll(files fs.FS, res render.Resolution, q *questions, answers map[str
 }
 
 // remember keeps an outcome that depends on nothing but its key: not one that
-// was cut short, names its cluster, or comes of a failing disk.
-func (r *Renderer) remember(res render.Resolution, out *outcome, whole bool) {
+// names its cluster or comes of a failing disk.
+func (r *Renderer) remember(res render.Resolution, out *outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := &r.memory
 	m.stats.Built++
 	fault, judged := errors.AsType[*render.Error](out.err)
-	if !whole || (out.err != nil && (!judged || fault.Code == render.UndefinedSubstitution)) {
+	if out.err != nil && (!judged || fault.Code == render.UndefinedSubstitution) {
 		return
 	}
 	m.clock++

@@ -22,53 +22,48 @@ import (
 	"rollcall.dev/rollcall/render"
 )
 
-// build renders one cluster. It does not fail: a fault is in the outcome.
-func build(t *tree, res render.Resolution, unguarded bool) *outcome {
-	d, err := desired(t, res, unguarded)
-	out := &outcome{desired: d, inputs: t.recorded(), err: err}
-	for _, v := range res.Used {
-		t.used[v.Name] = v.Value
-	}
-	for name, value := range t.used {
-		out.used = append(out.used, render.Value{Name: name, Value: value})
-	}
-	slices.SortFunc(out.used, func(a, b render.Value) int { return strings.Compare(a.Name, b.Name) })
-	return out
+// rendered is what kustomize made of an overlay, and what is odd about it.
+type rendered struct {
+	objects  []unstructured.Unstructured
+	warnings []render.Error
 }
 
-// desired walks and builds the overlay. It holds the one recover of rollcall:
+// build walks and builds the overlay. It holds the one recover of rollcall:
 // kustomize panics on some of what it does not expect.
-func desired(t *tree, res render.Resolution, unguarded bool) (d render.Desired, err error) {
+func build(t *tree, res render.Resolution, unguarded bool) (r rendered, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			d, err = render.Desired{}, panicked(res.Overlay, p)
+			r, err = rendered{}, panicked(res.Overlay, p)
 		}
 	}()
 	overlay := path.Join(treeRoot, res.Overlay)
 	if err := t.exists(overlay, fmt.Sprintf("target %q: overlay", res.Target)); err != nil {
-		return d, err
+		return r, err
 	}
 	g := newGuard(t)
 	name, err := g.find(overlay)
 	if err != nil {
-		return d, err
+		return r, err
 	}
-	var objects []unstructured.Unstructured
-	var warnings []render.Error
 	if name == "" && len(res.Components) == 0 {
-		objects, err = plain(t, overlay)
+		r.objects, err = plain(t, overlay)
 	} else {
-		objects, warnings, err = g.kustomize(res, overlay, name == "", unguarded)
+		r.objects, r.warnings, err = g.kustomize(res, overlay, name == "", unguarded)
 	}
 	if err != nil {
-		return d, err
+		return rendered{}, err
 	}
-	if len(objects) > t.limits.Objects {
-		return d, over(res.Overlay, t.limits.Objects, "objects")
+	if len(r.objects) > t.limits.Objects {
+		return rendered{}, over(res.Overlay, t.limits.Objects, "objects")
 	}
-	warnings = append(warnings, namespaces(res, objects)...)
-	d, err = render.Finish(res.Overlay, objects)
-	d.Warnings = append(warnings, d.Warnings...)
+	r.warnings = append(r.warnings, namespaces(res, r.objects)...)
+	return r, nil
+}
+
+// finish makes of what was rendered what is desired.
+func finish(res render.Resolution, r rendered) (render.Desired, error) {
+	d, err := render.Finish(res.Overlay, r.objects)
+	d.Warnings = append(r.warnings, d.Warnings...)
 	slices.SortStableFunc(d.Warnings, func(a, b render.Error) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Field, b.Field))
 	})

@@ -50,6 +50,7 @@ type tree struct {
 	inputs map[string]string
 	used   map[string]string
 
+	schema  bool // kustomize's schema, which is global, is changed
 	nodes   int
 	opens   int
 	bytes   int
@@ -112,6 +113,7 @@ func (t *tree) kind(abs string) (entryKind, error) {
 	}
 	k, err := stat(t.files, name)
 	if err != nil {
+		t.inputs[name] = refusal(err)
 		return absent, t.refuse(err)
 	}
 	switch k {
@@ -124,6 +126,10 @@ func (t *tree) kind(abs string) (entryKind, error) {
 	}
 	return k, err
 }
+
+// refusal stands for a hash where a path cannot be read: a build that failed of
+// it must not be taken for one of a commit where it can.
+func refusal(err error) string { return "refused: " + err.Error() }
 
 // record notes the hash of a file's content.
 func (t *tree) record(name string) (string, error) {
@@ -315,15 +321,25 @@ func (t *tree) recorded() []render.Input {
 	return inputs
 }
 
-// answer is what recorded would say today of a path that a build asked for.
-func answer(files fs.FS, name string, limits Options) (string, error) {
+// values are those that were substituted, sorted by name.
+func (t *tree) values() []render.Value {
+	values := make([]render.Value, 0, len(t.used))
+	for name, value := range t.used {
+		values = append(values, render.Value{Name: name, Value: value})
+	}
+	slices.SortFunc(values, func(a, b render.Value) int { return strings.Compare(a.Name, b.Name) })
+	return values
+}
+
+// answerPath is what recorded would say today of a path that a build asked for.
+func answerPath(files fs.FS, name string, limits Options) (string, error) {
 	if dir, listed := strings.CutSuffix(name, below); listed {
 		names, err := list(files, dir, limits.Files)
 		return hashNames(names), err
 	}
 	k, err := stat(files, name)
 	if err != nil {
-		return "", err
+		return refusal(err), nil
 	}
 	switch k {
 	case absent:
