@@ -54,6 +54,11 @@ func Name(u *unstructured.Unstructured) string {
 	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
 }
 
+// Identity is what tells an object from all others of a cluster.
+func Identity(u *unstructured.Unstructured) string {
+	return strings.Join([]string{u.GroupVersionKind().Group, u.GetKind(), u.GetNamespace(), u.GetName()}, "/")
+}
+
 func compareObjects(a, b unstructured.Unstructured) int {
 	return cmp.Or(
 		cmp.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group),

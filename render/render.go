@@ -21,6 +21,13 @@ type Desired struct {
 	Trace      []Rule
 	Inputs     []Input // sorted by path
 	Warnings   []Error
+	Origins    map[string]Origin // of the objects, by Identity; one that is made from nothing has none
+}
+
+// Origin is where the repository declares an object, and the name that it has
+// there.
+type Origin struct {
+	File, Name, Namespace string
 }
 
 // Input is a path that a build asked for, and what was there.

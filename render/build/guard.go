@@ -32,6 +32,7 @@ type guard struct {
 type kustomization struct {
 	dir, file  string
 	spec       types.Kustomization
+	deprecated *[]string                 // kustomize's own words
 	bases      map[string]*kustomization // of resources and bases, by entry
 	components []*kustomization
 	objects    map[string][]unstructured.Unstructured // of resource files, by entry
@@ -119,6 +120,7 @@ func (g *guard) load(k *kustomization) error {
 	if err := k.spec.Unmarshal(content); err != nil {
 		return g.tree.refuse(&render.Error{Code: render.InvalidManifest, File: show(k.file), Message: "the kustomization is not valid: " + firstLine(err.Error())})
 	}
+	k.deprecated = k.spec.CheckDeprecatedFields()
 	if k.spec.CheckEmpty() != nil {
 		return g.tree.refuse(&render.Error{Code: render.RenderEmpty, File: show(k.file), Message: "the kustomization is empty: list resources in it, or remove it"})
 	}

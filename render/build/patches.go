@@ -5,6 +5,7 @@ package build
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type candidate struct {
 	gvk        resid.Gvk
 	names      []string // the first is the name in the file, the last the current one
 	namespaces []string
+	file       string                     // that declares it
+	object     *unstructured.Unstructured // as declared, nil when generated
 }
 
 // scope is the objects that a kustomization's patches see.
@@ -37,22 +40,11 @@ type scope struct {
 // patches warns of patches that change nothing: a target that selects no
 // object, or a patch without content. Kustomize passes both in silence, but
 // panics on an empty patch with a target.
-func (g *guard) patches(root *kustomization) ([]render.Error, error) {
-	if !g.anyPatches() {
-		return nil, nil
-	}
+// What the overlay declares, with the names that it gives, is in all.
+func (g *guard) patches(root *kustomization) (all scope, warnings []render.Error, err error) {
 	j := judge{guard: g, done: map[*kustomization]scope{}}
-	j.overlay(root)
-	return j.warnings, j.err
-}
-
-func (g *guard) anyPatches() bool {
-	for _, k := range g.judged {
-		if len(k.spec.Patches)+len(k.spec.PatchesJson6902) > 0 {
-			return true
-		}
-	}
-	return false
+	all = j.overlay(root)
+	return all, j.warnings, j.err
 }
 
 type judge struct {
@@ -83,10 +75,10 @@ func (j *judge) within(k *kustomization, s scope) scope {
 			s.unsure = s.unsure || sub.unsure
 		}
 		for i := range k.objects[e.field] {
-			s.candidates = append(s.candidates, candidateOf(&k.objects[e.field][i]))
+			s.candidates = append(s.candidates, candidateOf(show(path.Join(k.dir, e.value)), &k.objects[e.field][i]))
 		}
 	}
-	s.candidates = append(s.candidates, generated(&k.spec)...)
+	s.candidates = append(s.candidates, generated(k)...)
 	s.unsure = s.unsure || len(k.spec.Generators) > 0
 	for _, c := range k.components {
 		s = j.within(c, s)
@@ -100,20 +92,20 @@ func (j *judge) within(k *kustomization, s scope) scope {
 	return after
 }
 
-func candidateOf(u *unstructured.Unstructured) candidate {
+func candidateOf(file string, u *unstructured.Unstructured) candidate {
 	gvk := u.GroupVersionKind()
-	return candidate{resid.NewGvk(gvk.Group, gvk.Version, gvk.Kind), []string{u.GetName()}, []string{u.GetNamespace()}}
+	return candidate{resid.NewGvk(gvk.Group, gvk.Version, gvk.Kind), []string{u.GetName()}, []string{u.GetNamespace()}, file, u}
 }
 
-func generated(k *types.Kustomization) []candidate {
+func generated(k *kustomization) []candidate {
 	var all []candidate
 	add := func(kind string, args types.GeneratorArgs) {
-		all = append(all, candidate{resid.NewGvk("", "v1", kind), []string{args.Name}, []string{args.Namespace}})
+		all = append(all, candidate{resid.NewGvk("", "v1", kind), []string{args.Name}, []string{args.Namespace}, show(k.file), nil})
 	}
-	for _, g := range k.ConfigMapGenerator {
+	for _, g := range k.spec.ConfigMapGenerator {
 		add("ConfigMap", g.GeneratorArgs)
 	}
-	for _, g := range k.SecretGenerator {
+	for _, g := range k.spec.SecretGenerator {
 		add("Secret", g.GeneratorArgs)
 	}
 	return all
@@ -189,12 +181,29 @@ func (j *judge) patches(k *kustomization, field string, patches []types.Patch, s
 		if err != nil {
 			continue // kustomize says why
 		}
-		if !slices.ContainsFunc(s.candidates, func(c candidate) bool { return selects(selector, c) }) {
-			e.Code, e.Field = render.PatchMatchesNothing, e.Field+".target"
-			e.Message = nothing(p.Target, s.candidates)
+		e.Field += ".target"
+		switch names := selected(selector, s.candidates); {
+		case len(names) == 0:
+			e.Code, e.Message = render.PatchMatchesNothing, nothing(p.Target, s.candidates)
+			j.warnings = append(j.warnings, e)
+		case len(names) > 1 && p.Target.Name != "":
+			e.Code = render.PatchMatchesSeveral
+			e.Message = fmt.Sprintf("name %q is a regular expression and selects %d objects: %s", p.Target.Name, len(names), strings.Join(names[:min(len(names), 10)], ", "))
 			j.warnings = append(j.warnings, e)
 		}
 	}
+}
+
+// selected names the objects that a target selects, each once.
+func selected(s *types.SelectorRegex, candidates []candidate) []string {
+	var names []string
+	for _, c := range candidates {
+		if name := c.gvk.Kind + " " + c.names[0]; selects(s, c) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // blank tells whether a patch says nothing: no document, or empty ones.

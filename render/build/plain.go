@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/konfig"
 
 	"rollcall.dev/rollcall/render"
@@ -14,41 +13,42 @@ import (
 
 // plain reads a folder without a kustomization: the objects of every manifest
 // in it and below it.
-func plain(t *tree, dir string) ([]unstructured.Unstructured, error) {
+func plain(t *tree, dir string) (r rendered, err error) {
 	names, err := t.listing(dir)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if err := noneNested(show(dir), names); err != nil {
-		return nil, err
+		return r, err
 	}
-	var all []unstructured.Unstructured
+	r.origins = map[string]render.Origin{}
 	in := map[string]string{}
 	for _, name := range names {
 		abs := path.Join(treeRoot, name)
 		if _, err := t.open(abs); err != nil {
-			return nil, err
+			return r, err
 		}
 		p, err := t.parse(abs)
 		if err != nil {
-			return nil, err
+			return r, err
 		}
 		objects, err := render.Objects(name, p)
 		if err != nil {
-			return nil, err
+			return r, err
 		}
 		for i := range objects {
 			id := resourceID(&objects[i])
 			if first, twice := in[id]; twice {
-				return nil, &render.Error{Code: render.InvalidManifest, File: first, Field: render.Name(&objects[i]), Message: fmt.Sprintf("the object is also in %s: keep one", name)}
+				return r, &render.Error{Code: render.InvalidManifest, File: first, Field: render.Name(&objects[i]), Message: fmt.Sprintf("the object is also in %s: keep one", name)}
 			}
 			in[id] = name
+			r.origins[render.Identity(&objects[i])] = render.Origin{File: name, Name: objects[i].GetName(), Namespace: objects[i].GetNamespace()}
 		}
-		if all = append(all, objects...); len(all) > t.limits.Objects {
-			return nil, over(show(dir), t.limits.Objects, "objects")
+		if r.objects = append(r.objects, objects...); len(r.objects) > t.limits.Objects {
+			return r, over(show(dir), t.limits.Objects, "objects")
 		}
 	}
-	return all, nil
+	return r, nil
 }
 
 // noneNested refuses a folder that has no kustomization while one below it

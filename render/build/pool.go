@@ -99,7 +99,7 @@ func slow(j *job) error {
 func died(j *job, said string) error {
 	e := &render.Error{Code: render.OverBudget, File: j.Resolution.Overlay, Err: errDied}
 	switch {
-	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
+	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"), strings.Contains(said, "failed to allocate"):
 		e.Message = fmt.Sprintf("the build needs more than the %d MiB of memory allowed: split the overlay", j.Limits.Memory>>20)
 	case strings.Contains(said, "stack overflow"), strings.Contains(said, "goroutine stack exceeds"):
 		e.Message = "the build ran into itself without end: look for what refers to itself"

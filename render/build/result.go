@@ -26,6 +26,7 @@ import (
 type rendered struct {
 	objects  []unstructured.Unstructured
 	warnings []render.Error
+	origins  map[string]render.Origin // by the objects' identities
 }
 
 // build walks and builds the overlay. It holds the one recover of rollcall:
@@ -46,9 +47,9 @@ func build(t *tree, res render.Resolution, unguarded bool) (r rendered, err erro
 		return r, err
 	}
 	if name == "" && len(res.Components) == 0 {
-		r.objects, err = plain(t, overlay)
+		r, err = plain(t, overlay)
 	} else {
-		r.objects, r.warnings, err = g.kustomize(res, overlay, name == "", unguarded)
+		r, err = g.kustomize(res, overlay, name == "", unguarded)
 	}
 	if err != nil {
 		return rendered{}, err
@@ -63,6 +64,7 @@ func build(t *tree, res render.Resolution, unguarded bool) (r rendered, err erro
 // finish makes of what was rendered what is desired.
 func finish(res render.Resolution, r rendered) (render.Desired, error) {
 	d, err := render.Finish(res.Overlay, r.objects)
+	d.Origins = r.origins
 	d.Warnings = append(r.warnings, d.Warnings...)
 	slices.SortStableFunc(d.Warnings, func(a, b render.Error) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Field, b.Field))
@@ -86,32 +88,36 @@ func (t *tree) exists(abs, who string) error {
 
 // kustomize lets the guard walk the overlay and its components, then runs
 // kustomize over what the guard saw.
-func (g *guard) kustomize(res render.Resolution, overlay string, bare, unguarded bool) ([]unstructured.Unstructured, []render.Error, error) {
+func (g *guard) kustomize(res render.Resolution, overlay string, bare, unguarded bool) (r rendered, err error) {
 	root, err := g.roots(res, overlay, bare)
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
 	d := disk{tree: g.tree, guard: g}
-	var warnings []render.Error
+	var all scope
 	if unguarded {
 		d.guard = nil
 	} else {
 		k, err := g.visit(root)
 		if err != nil {
-			return nil, nil, err
+			return r, err
 		}
-		if warnings, err = g.patches(k); err != nil {
-			return nil, nil, err
+		if all, r.warnings, err = g.patches(k); err != nil {
+			return r, err
 		}
 	}
 	o := krusty.MakeDefaultOptions()
 	o.LoadRestrictions, o.PluginConfig = types.LoadRestrictionsRootOnly, types.DisabledPluginConfig()
 	m, err := krusty.MakeKustomizer(o).Run(d, root)
 	if err != nil || g.tree.refused != nil {
-		return nil, nil, g.explain(res.Overlay, err)
+		return r, g.explain(res.Overlay, err)
 	}
-	objects, err := objectsOf(res.Overlay, m)
-	return objects, warnings, err
+	if r.objects, err = objectsOf(res.Overlay, m); err != nil {
+		return r, err
+	}
+	origins, odd := g.odd(res, all, r.objects)
+	r.origins, r.warnings = origins, append(r.warnings, odd...)
+	return r, nil
 }
 
 // roots returns the folder to build. Where components apply it is one of ours

@@ -55,6 +55,7 @@ type (
 	delivery struct {
 		Objects  []byte // a JSON list
 		Warnings []fault
+		Origins  map[string]render.Origin
 		Used     []render.Value
 		Inputs   []render.Input
 		Fault    *fault
@@ -111,7 +112,7 @@ func (f *fault) err() error {
 
 // deliver packs what came of a build.
 func deliver(r rendered, t *tree, err error) *delivery {
-	d := &delivery{Inputs: t.recorded(), Used: t.values(), Fault: faultOf(err)}
+	d := &delivery{Inputs: t.recorded(), Used: t.values(), Origins: r.origins, Fault: faultOf(err)}
 	for i := range r.warnings {
 		d.Warnings = append(d.Warnings, *faultOf(&r.warnings[i]))
 	}
@@ -139,7 +140,7 @@ func (d *delivery) outcome(res render.Resolution) *outcome {
 		out.err = fmt.Errorf("reading what was rendered: %w", err)
 		return out
 	}
-	r := rendered{objects: make([]unstructured.Unstructured, len(list))}
+	r := rendered{objects: make([]unstructured.Unstructured, len(list)), origins: d.Origins}
 	for i := range list {
 		r.objects[i].Object = list[i]
 	}
