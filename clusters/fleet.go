@@ -182,6 +182,15 @@ type Cluster struct {
 	Identity     string // overrides the UID of kube-system
 	Policy       Policy
 	Settings     Settings // for a Secret's kubeconfig
+	Registered   Registered
+}
+
+// Registered is what `rollcall cluster add` found; zero where a file was written
+// by hand.
+type Registered struct {
+	Identity string // UID of kube-system
+	Version  string
+	At       time.Time
 }
 
 // Kubeconfig names a context of kubeconfig files, or holds what a hub's Secret

@@ -15,6 +15,7 @@ type Want struct {
 	Namespace string          // one namespace, or all when empty
 	Selector  labels.Selector // of DaemonSets by their labels, or all when nil
 	Name      string          // of one DaemonSet, or all when empty
+	Powers    bool            // also what the credential may change
 }
 
 // Matches tells whether a DaemonSet is wanted.
@@ -39,6 +40,17 @@ type Live struct {
 	Revisions  []Revision
 	Events     []Event // about the DaemonSets and the pods of their namespaces
 	Blanks     []Blank
+	Credential Credential // zero for a recorded cluster
+}
+
+// Credential is what is known of the login that a cluster was observed with.
+type Credential struct {
+	Powers        []string      // of a policy, that it has; only where Want asks
+	Because       []string      // what gives them, such as "delete pods"
+	Administrator bool          // it may do everything
+	Expires       time.Time     // zero when not known
+	Unverified    bool          // the server's certificate is not checked
+	Skew          time.Duration // of the server's clock against ours; a second either way is nothing
 }
 
 // Blank is an optional resource that could not be read, because reading it is

@@ -130,6 +130,7 @@ func (d *document) cluster(w *wireCluster, defaults Policy, hub bool) Cluster {
 		Policy:   d.policy(spec.Child("policy"), &w.Spec.Policy, defaults),
 		Settings: d.settings(spec, &w.Spec.wireSettings),
 	}
+	cl.Registered = d.registered(field.NewPath("status"), w.Status)
 	reach := d.oneOf(spec.Child("reachability"), w.Spec.Reachability, "steady", "intermittent")
 	cl.Intermittent = reach == "intermittent"
 	if k := w.Spec.Kubeconfig; k != nil {
@@ -151,4 +152,17 @@ func (d *document) cluster(w *wireCluster, defaults Policy, hub bool) Cluster {
 		d.onlyForSecrets(spec, cl.Settings)
 	}
 	return cl
+}
+
+// registered reads what `rollcall cluster add` wrote.
+func (d *document) registered(at *field.Path, w wireStatus) Registered {
+	r := Registered{Identity: w.Identity, Version: w.Version}
+	if w.At == "" {
+		return r
+	}
+	var err error
+	if r.At, err = time.Parse(time.RFC3339, w.At); err != nil {
+		d.add(field.Invalid(at.Child("registeredAt"), w.At, "must be a time such as 2026-12-01T09:00:00Z"))
+	}
+	return r
 }

@@ -169,6 +169,13 @@ type (
 		Kind       string          `json:"kind"`
 		Metadata   wireLabels      `json:"metadata"`
 		Spec       wireClusterSpec `json:"spec"`
+		Status     wireStatus      `json:"status"`
+	}
+
+	wireStatus struct {
+		Identity string `json:"identity"`
+		Version  string `json:"version"`
+		At       string `json:"registeredAt"`
 	}
 
 	wireLabels struct {

@@ -40,7 +40,7 @@ func (o *Observer) connect(c clusters.Cluster, s *session) error {
 		return &answerError{err}
 	}
 	s.kubectl = kubectlFlags(c.Kubeconfig)
-	s.host = hostOf(config.Host)
+	s.host, s.credential = hostOf(config.Host), credentialOf(config)
 	if config.ExecProvider != nil {
 		s.at("starting the exec plugin")
 		s.plugin = config.ExecProvider.Command

@@ -47,13 +47,19 @@ func (s *session) read(ctx context.Context, w clusters.Want) (clusters.Live, err
 		func() (err error) { l.Nodes, err = s.nodes(ctx); return err },
 		func() error { return s.leases(ctx, l.Nodes, blanks) },
 		func() (err error) { l.Events, err = s.events(ctx, namespacesOf(l.DaemonSets), blanks); return err },
+		func() error {
+			if !w.Powers {
+				return nil
+			}
+			return s.held(ctx, blanks)
+		},
 	} {
 		if err := step(); err != nil {
 			return clusters.Live{}, err
 		}
 	}
 	l.ObservedAt = time.Now().UTC()
-	l.Blanks = blanks.list()
+	l.Blanks, l.Credential = blanks.list(), s.login()
 	return l, nil
 }
 

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
+
+	"rollcall.dev/rollcall/clusters"
 )
 
 // session is what one observation needs to talk to one cluster.
@@ -41,6 +43,9 @@ type session struct {
 	reached atomic.Value // string: address of the newest connection
 	mu      sync.Mutex
 	stage   string // what is being done, for the case that it never returns
+
+	credential clusters.Credential
+	clockSeen  bool
 }
 
 // access is one verb on one resource: what is asked of the API server, and

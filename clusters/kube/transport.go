@@ -75,6 +75,7 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, mark(ctx, began, phase.Load(), err)
 	}
+	b.session.noteClock(began, response.Header)
 	forgetLongWaits(ctx, response)
 	response.Body = &boundedBody{ReadCloser: response.Body, ctx: ctx, began: began, left: b.perAnswer, limit: b.perAnswer, budget: b.budget}
 	return response, nil

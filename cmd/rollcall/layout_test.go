@@ -31,6 +31,7 @@ var rooms = map[string]struct {
 	"clusters/hub":        {pure: true, not: []string{"k8s.io/client-go/", module + "clusters/", module + "render", module + "render/", module + "controller", module + "controller/"}},
 	"clusters/registry":   {not: []string{module + "render", module + "render/", module + "controller", module + "controller/"}},
 	"clusters/kube":       {not: []string{module + "sync/source", module + "render", module + "render/", module + "controller", module + "controller/"}},
+	"clusters/rbac":       {pure: true, not: []string{"k8s.io/client-go/", module}},
 	"clusters/recorded":   {not: []string{"k8s.io/client-go/", module + "render", module + "render/", module + "controller", module + "controller/"}},
 	"clusters/kubetest":   {},
 	"render":              {pure: true, not: []string{"k8s.io/client-go/", "sigs.k8s.io/kustomize/"}},

@@ -68,6 +68,7 @@ func runReport(ctx context.Context, s streams, f fleetFlags, w wantFlags, o outp
 	if err != nil {
 		return err
 	}
+	want.Powers = true
 	p, err := loaded.pass(s, want, w.timeout, o)
 	if err != nil {
 		return err

@@ -41,6 +41,7 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 		c.findings = append(c.findings, observationFinding(c))
 		return c
 	}
+	c.findings = append(c.findings, credentialFindings(j)...)
 	c.Version, c.Identity = j.Live.Version, cmp.Or(j.Cluster.Identity, j.Live.Identity)
 	c.Nodes = new(len(j.Live.Nodes))
 	c.Drift = append(c.Drift, j.Drift...)

@@ -1,0 +1,144 @@
+package kube
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/clusters/rbac"
+)
+
+// credentialOf is what a configuration tells of its login without a request.
+func credentialOf(c *rest.Config) clusters.Credential {
+	return clusters.Credential{Expires: expiry(c), Unverified: c.Insecure}
+}
+
+// expiry is when the certificate or the token ends; of the two, whichever is
+// first. An exec plugin makes new ones, and basic logins have no end.
+func expiry(c *rest.Config) time.Time {
+	var ends time.Time
+	for _, at := range []time.Time{certificateEnd(content(c.CertData, c.CertFile)), tokenEnd(string(content([]byte(c.BearerToken), c.BearerTokenFile)))} {
+		if !at.IsZero() && (ends.IsZero() || at.Before(ends)) {
+			ends = at
+		}
+	}
+	return ends
+}
+
+// content is the data, or what the file has; a file that cannot be read is told
+// of where the credential is used.
+func content(data []byte, file string) []byte {
+	if len(data) > 0 || file == "" {
+		return data
+	}
+	read, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	return read
+}
+
+func certificateEnd(data []byte) time.Time {
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return time.Time{}
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return time.Time{}
+	}
+	return cert.NotAfter
+}
+
+// tokenEnd reads the claim exp of a JSON Web Token; others tell no end.
+func tokenEnd(token string) time.Time {
+	parts := strings.Split(strings.TrimSpace(token), ".")
+	if len(parts) != 3 {
+		return time.Time{}
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return time.Time{}
+	}
+	var claims struct {
+		Exp int64 `json:"exp"`
+	}
+	if json.Unmarshal(body, &claims) != nil || claims.Exp <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(claims.Exp, 0)
+}
+
+// noteClock compares a server's clock with ours, by the first answer.
+func (s *session) noteClock(began time.Time, h http.Header) {
+	date, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return
+	}
+	now := time.Now()
+	skew := date.Sub(began.Add(now.Sub(began) / 2))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.clockSeen {
+		s.credential.Skew, s.clockSeen = skew, true
+	}
+}
+
+// powers asks what the credential may change. A server that tells only a part,
+// because it asks others too, is asked for each permission by itself.
+func (s *session) powers(ctx context.Context) ([]rbacv1.PolicyRule, error) {
+	ask := access{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectrulesreviews"}
+	review, err := post(ctx, s, ask, &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: metav1.NamespaceSystem}})
+	if err != nil {
+		return nil, err
+	}
+	var rules []rbacv1.PolicyRule
+	for _, r := range review.Status.ResourceRules {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
+	}
+	if !review.Status.Incomplete {
+		return rules, nil
+	}
+	for _, m := range rbac.Marks {
+		p, err := s.may(ctx, access{verb: m.Verb, group: m.Group, resource: m.Resource})
+		if err != nil {
+			return nil, err
+		}
+		if p.Allowed {
+			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{m.Verb}, APIGroups: []string{m.Group}, Resources: []string{m.Resource}})
+		}
+	}
+	return rules, nil
+}
+
+// held adds to what is known of the credential what it may change. Where the
+// server does not tell, nothing is known of that.
+func (s *session) held(ctx context.Context, b *blanks) error {
+	rules, err := s.powers(ctx)
+	if err != nil {
+		return b.unless(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.credential.Powers, s.credential.Because, s.credential.Administrator = rbac.Held(rules)
+	return nil
+}
+
+// login is what is known of the credential so far.
+func (s *session) login() clusters.Credential {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.credential
+}
