@@ -40,7 +40,7 @@ func (o *Observer) connect(c clusters.Cluster, s *session) error {
 		return &answerError{err}
 	}
 	s.kubectl = kubectlFlags(c.Kubeconfig)
-	s.host, s.credential = hostOf(config.Host), credentialOf(config)
+	s.host, s.credential, s.route = hostOf(config.Host), credentialOf(config), routeOf(config)
 	if config.ExecProvider != nil {
 		s.at("starting the exec plugin")
 		s.plugin = config.ExecProvider.Command

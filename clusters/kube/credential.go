@@ -25,6 +25,31 @@ func credentialOf(c *rest.Config) clusters.Credential {
 	return clusters.Credential{Expires: expiry(c), Unverified: c.Insecure}
 }
 
+// routeOf is how a configuration reaches its cluster, without what is secret.
+func routeOf(c *rest.Config) Route {
+	r := Route{Login: "none", Impersonate: c.Impersonate.UserName, TLSServerName: c.ServerName, Unverified: c.Insecure}
+	switch {
+	case c.ExecProvider != nil:
+		r.Login = "exec plugin " + c.ExecProvider.Command
+	case c.BearerTokenFile != "":
+		r.Login = "token file"
+	case c.BearerToken != "":
+		r.Login = "token"
+	case c.CertFile != "" || len(c.CertData) > 0:
+		r.Login = "client certificate"
+	case c.Username != "":
+		r.Login = "basic"
+	}
+	if c.Proxy != nil {
+		if req, err := http.NewRequest(http.MethodGet, c.Host, nil); err == nil {
+			if u, err := c.Proxy(req); err == nil && u != nil {
+				r.Proxy = u.Scheme + "://" + u.Host
+			}
+		}
+	}
+	return r
+}
+
 // expiry is when the certificate or the token ends; of the two, whichever is
 // first. An exec plugin makes new ones, and basic logins have no end.
 func expiry(c *rest.Config) time.Time {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -242,26 +243,32 @@ func testCheck(t *testing.T, cp *kubetest.ControlPlane) {
 		t.Fatal(err)
 	}
 	flags := " --kubeconfig " + path
+	can := func(what string) string { return "kubectl auth can-i " + what + flags }
 	want := kube.Access{
 		Server: cp.Address(), Version: "v1.37.2", User: "checked", Groups: []string{"auditors", "system:authenticated"},
+		Route: kube.Route{Login: "token"},
 		Permissions: []kube.Permission{
-			{Verb: "list", Resource: "nodes", Required: true, Allowed: true, Remedy: "kubectl auth can-i list nodes --all-namespaces" + flags},
-			{Verb: "list", Group: "apps", Resource: "daemonsets", Required: true, Allowed: true, Remedy: "kubectl auth can-i list daemonsets.apps --all-namespaces" + flags},
-			{Verb: "list", Resource: "pods", Required: true, Remedy: "kubectl auth can-i list pods --all-namespaces" + flags},
-			{Verb: "list", Group: "apps", Resource: "controllerrevisions", Remedy: "kubectl auth can-i list controllerrevisions.apps --all-namespaces" + flags},
-			{Verb: "list", Resource: "events", Remedy: "kubectl auth can-i list events --all-namespaces" + flags},
-			{Verb: "get", Resource: "namespaces", Name: "kube-system", Remedy: "kubectl auth can-i get namespaces/kube-system" + flags},
-			{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease", Remedy: "kubectl auth can-i get leases.coordination.k8s.io -n kube-node-lease" + flags},
+			{For: "coverage", Verb: "list", Resource: "nodes", Required: true, Allowed: true, Remedy: can("list nodes --all-namespaces")},
+			{For: "coverage", Verb: "list", Group: "apps", Resource: "daemonsets", Required: true, Allowed: true, Remedy: can("list daemonsets.apps --all-namespaces")},
+			{For: "coverage", Verb: "list", Resource: "pods", Required: true, Remedy: can("list pods --all-namespaces")},
+			{For: "coverage", Verb: "list", Group: "apps", Resource: "controllerrevisions", Remedy: can("list controllerrevisions.apps --all-namespaces")},
+			{For: "coverage", Verb: "get", Resource: "namespaces", Name: "kube-system", Remedy: can("get namespaces/kube-system")},
+			{For: "coverage", Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease", Remedy: can("get leases.coordination.k8s.io -n kube-node-lease")},
+			{For: "reasons", Verb: "list", Resource: "events", Remedy: can("list events --all-namespaces")},
+			{For: "forecast", Verb: "list", Resource: "resourcequotas", Remedy: can("list resourcequotas --all-namespaces")},
+			{For: "forecast", Verb: "list", Group: "scheduling.k8s.io", Resource: "priorityclasses", Remedy: can("list priorityclasses.scheduling.k8s.io --all-namespaces")},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(kube.Permission{}, "Reason")); diff != "" {
+	lists := got
+	lists.Permissions = slices.DeleteFunc(slices.Clone(got.Permissions), func(p kube.Permission) bool { return p.Verb == "watch" })
+	if diff := cmp.Diff(want, lists, cmpopts.IgnoreFields(kube.Permission{}, "Reason")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got.Complete() {
 		t.Error("complete without pods")
 	}
 	admin, err := new(kube.Observer).Check(t.Context(), cluster(cp.Kubeconfig()))
-	if err != nil || !admin.Complete() || len(admin.Identity) != 36 {
+	if err != nil || !admin.Complete() || len(admin.Identity) != 36 || !admin.Everything || len(admin.Powers) != 4 {
 		t.Errorf("got %+v, %v, want all for the administrator", admin, err)
 	}
 }

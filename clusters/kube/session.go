@@ -26,6 +26,7 @@ import (
 // session is what one observation needs to talk to one cluster.
 type session struct {
 	host     string
+	route    Route
 	kubectl  string        // flags with which kubectl reaches the same cluster
 	plugin   string        // exec plugin, empty without one
 	guard    string        // binary that starts it

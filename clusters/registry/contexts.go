@@ -144,3 +144,22 @@ func several(names []string) string {
 	}
 	return text
 }
+
+// Holding is the one file of several kubeconfigs that has a context, its cluster
+// and its user: a Cluster file names one.
+func Holding(files []string, context string) ([]string, error) {
+	if len(files) == 1 {
+		return files, nil
+	}
+	for _, file := range files {
+		config, err := clientcmd.LoadFromFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading kubeconfig %q: %w", file, err)
+		}
+		c := config.Contexts[context]
+		if c != nil && config.Clusters[c.Cluster] != nil && (c.AuthInfo == "" || config.AuthInfos[c.AuthInfo] != nil) {
+			return []string{file}, nil
+		}
+	}
+	return nil, fmt.Errorf("context %q is spread over %s: make one file of it with kubectl config view --flatten --minify --context %s", context, quoted(files), context)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -18,10 +19,13 @@ import (
 )
 
 func clusterCommand(s streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "List and check registered clusters"}
-	cmd.AddCommand(clusterListCommand(s), clusterCheckCommand(s))
+	cmd := &cobra.Command{Use: "cluster", Short: "Register, list and check clusters, and give rollcall an account in them"}
+	cmd.AddCommand(clusterAddCommand(s), clusterListCommand(s), clusterCheckCommand(s), clusterGrantCommand(s), clusterRemoveCommand(s))
 	return cmd
 }
+
+// newTable aligns columns as kubectl does.
+func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
 
 // listed is a cluster as `cluster list` shows it.
 type listed struct {
@@ -110,7 +114,7 @@ func printListed(s streams, rows []listed, output string) error {
 	default:
 		return fmt.Errorf("--output %q: use table, json or name", output)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := newTable(s.out)
 	fmt.Fprintln(w, "NAME\tLABELS\tFROM")
 	for _, r := range rows {
 		what := r.From
@@ -214,12 +218,48 @@ func printChecked(s streams, rows []checked, output string) error {
 	if output != "table" {
 		return fmt.Errorf("--output %q: use table or json", output)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATE\tVERSION\tIDENTITY\tMAY NOT READ")
+	w := newTable(s.out)
+	fmt.Fprintln(w, "NAME\tSTATE\tVERSION\tIDENTITY\tLOGIN\tENDS\tMAY CHANGE\tMAY NOT")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.State, report.Printable(r.Access.Version), report.Printable(r.Access.Identity), lacks(r))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.State, report.Printable(r.Access.Version), report.Printable(r.Access.Identity),
+			report.Printable(route(r.Access)), ends(r.Access.Expires), changes(r.Access), lacks(r))
 	}
 	return w.Flush()
+}
+
+// route is how a cluster is reached, with all that is not plain.
+func route(a kube.Access) string {
+	text := a.Route.Login
+	add := func(what, value string) {
+		if value != "" {
+			text += ", " + what + " " + value
+		}
+	}
+	add("proxy", a.Route.Proxy)
+	add("as", a.Route.Impersonate)
+	add("tls-server-name", a.Route.TLSServerName)
+	add("clock off by", a.Skew)
+	if a.Route.Unverified {
+		text += ", NOT VERIFIED"
+	}
+	return text
+}
+
+func ends(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.Format("2006-01-02")
+}
+
+func changes(a kube.Access) string {
+	switch {
+	case a.Everything:
+		return "everything"
+	case len(a.Powers) == 0:
+		return "nothing"
+	}
+	return strings.Join(a.Powers, ",")
 }
 
 func lacks(r checked) string {
@@ -228,8 +268,8 @@ func lacks(r checked) string {
 	}
 	var out []string
 	for _, p := range r.Access.Permissions {
-		if !p.Allowed {
-			out = append(out, p.Verb+" "+p.Resource)
+		if word := p.Verb + " " + p.Resource; !p.Allowed && !slices.Contains(out, word) {
+			out = append(out, word)
 		}
 	}
 	return strings.Join(out, ", ")
