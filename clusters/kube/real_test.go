@@ -246,7 +246,7 @@ func testCheck(t *testing.T, cp *kubetest.ControlPlane) {
 	can := func(what string) string { return "kubectl auth can-i " + what + flags }
 	want := kube.Access{
 		Server: cp.Address(), Version: "v1.37.2", User: "checked", Groups: []string{"auditors", "system:authenticated"},
-		Route: kube.Route{Login: "token"},
+		Route: kube.Route{Login: "client certificate"},
 		Permissions: []kube.Permission{
 			{For: "coverage", Verb: "list", Resource: "nodes", Required: true, Allowed: true, Remedy: can("list nodes --all-namespaces")},
 			{For: "coverage", Verb: "list", Group: "apps", Resource: "daemonsets", Required: true, Allowed: true, Remedy: can("list daemonsets.apps --all-namespaces")},
@@ -259,7 +259,11 @@ func testCheck(t *testing.T, cp *kubetest.ControlPlane) {
 			{For: "forecast", Verb: "list", Group: "scheduling.k8s.io", Resource: "priorityclasses", Remedy: can("list priorityclasses.scheduling.k8s.io --all-namespaces")},
 		},
 	}
+	if got.Expires == nil || got.Expires.Before(time.Now()) {
+		t.Errorf("the certificate ends at %v", got.Expires)
+	}
 	lists := got
+	lists.Expires = nil
 	lists.Permissions = slices.DeleteFunc(slices.Clone(got.Permissions), func(p kube.Permission) bool { return p.Verb == "watch" })
 	if diff := cmp.Diff(want, lists, cmpopts.IgnoreFields(kube.Permission{}, "Reason")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
