@@ -4,7 +4,7 @@ SHELL := /bin/bash
 KUBE := clusters/kubetest/kube
 BENCH := clusters/kubetest/bench
 FUZZTIME ?= 30s
-FUZZ := ./clusters:FuzzParseFleet ./clusters/hub:FuzzSecretKubeconfig ./clusters:FuzzParseExcuse ./clusters/recorded:FuzzRead ./render:FuzzScan ./controller/coverage:FuzzCompute
+FUZZ := ./clusters:FuzzParseFleet ./clusters/hub:FuzzSecretKubeconfig ./clusters:FuzzParseExcuse ./clusters/recorded:FuzzRead ./render:FuzzScan ./render/validate:FuzzObjects ./render/build:FuzzDelivery ./sync/gitrepo:FuzzSplitCommit ./sync/gitrepo:FuzzParseSigners ./controller/coverage:FuzzCompute
 B ?= coverage
 D ?= 10m
 

@@ -35,6 +35,7 @@ var rooms = map[string]struct {
 	"clusters/recorded":   {not: []string{"k8s.io/client-go/", module + "render", module + "render/", module + "controller", module + "controller/"}},
 	"clusters/kubetest":   {},
 	"render":              {pure: true, not: []string{"k8s.io/client-go/", "sigs.k8s.io/kustomize/"}},
+	"render/validate":     {pure: true, not: []string{"k8s.io/client-go/", "sigs.k8s.io/kustomize/", module + "controller", module + "controller/"}},
 	"render/build":        {not: []string{module + "clusters/", module + "controller", module + "controller/"}},
 	"controller/coverage": {pure: true, not: []string{"k8s.io/client-go/", module + "render"}},
 	"controller/drift":    {pure: true, not: []string{"k8s.io/client-go/", module + "clusters/"}},
