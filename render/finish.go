@@ -17,7 +17,8 @@ import (
 // Finish makes of the objects that an overlay rendered to what is desired:
 // sorted, with every DaemonSet read into its type. A render to nothing, an
 // object that is there twice and a DaemonSet that no API server would take
-// are errors, because a desired state without them would be a lie.
+// are errors, because a desired state without them would be a lie; the objects
+// are returned beside such an error, to be looked at.
 func Finish(overlay string, objects []unstructured.Unstructured) (Desired, error) {
 	d := Desired{Overlay: overlay, Objects: slices.Clone(objects)}
 	slices.SortStableFunc(d.Objects, compareObjects)
@@ -41,7 +42,7 @@ func Finish(overlay string, objects []unstructured.Unstructured) (Desired, error
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	if err := errors.Join(faults...); err != nil {
-		return Desired{}, err
+		return Desired{Overlay: overlay, Objects: d.Objects}, err
 	}
 	return d, d.empty()
 }

@@ -36,6 +36,7 @@ var rooms = map[string]struct {
 	"clusters/kubetest":   {},
 	"render":              {pure: true, not: []string{"k8s.io/client-go/", "sigs.k8s.io/kustomize/"}},
 	"render/validate":     {pure: true, not: []string{"k8s.io/client-go/", "sigs.k8s.io/kustomize/", module + "controller", module + "controller/"}},
+	"render/check":        {pure: true, not: []string{module, "k8s.io/"}},
 	"render/build":        {not: []string{module + "clusters/", module + "controller", module + "controller/"}},
 	"controller/coverage": {pure: true, not: []string{"k8s.io/client-go/", module + "render"}},
 	"controller/drift":    {pure: true, not: []string{"k8s.io/client-go/", module + "clusters/"}},

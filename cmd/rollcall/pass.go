@@ -72,13 +72,18 @@ func (p *pass) once(ctx context.Context) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, err
 	}
+	before := p.renderer.Stats()
 	progress := newProgress(p.streams, len(p.clusters))
 	found := controller.Reconcile(ctx, p.line, a, p.clusters, parallelClusters, progress)
 	if err := ctx.Err(); err != nil {
 		return report.Report{}, err
 	}
-	scope := report.Scope{Fleet: p.line.Fleet, At: time.Now(), Revision: a.Revision, Stale: stale, NodesListed: p.output.nodes, Narrowed: p.narrowed || !p.line.Want.All()}
+	scope := report.Scope{Fleet: p.line.Fleet, At: time.Now(), Revision: a.Revision, Stale: stale, Renders: rendersSince(before, p.renderer.Stats()), NodesListed: p.output.nodes, Narrowed: p.narrowed || !p.line.Want.All()}
 	return report.New(scope, slices.Concat(found, p.failed), slices.Concat(p.declared, registered)), nil
+}
+
+func rendersSince(before, after build.Stats) report.Renders {
+	return report.Renders{Built: after.Built - before.Built, Reused: after.Shared - before.Shared}
 }
 
 // fetch asks the source. Where that fails, the commit that was fetched last, by

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -14,39 +15,74 @@ import (
 	"rollcall.dev/rollcall/render/build"
 )
 
+// renderFlags say what to render and what to do with it.
+type renderFlags struct {
+	fleet    fleetFlags
+	explain  bool
+	all      bool
+	validate bool
+	strict   bool
+	output   string
+}
+
 func renderCommand(s streams) *cobra.Command {
-	var f fleetFlags
-	var explain bool
+	var f renderFlags
 	cmd := &cobra.Command{
 		Use:   "render [CLUSTER]",
-		Short: "Print what Git wants in a cluster, or how that was resolved",
+		Short: "Print what Git wants in a cluster, how that was resolved, or what is wrong with it",
+		Long: `Print the objects that Git wants in a cluster. With --validate print instead
+what is wrong with them, judged by the types of Kubernetes 1.37 without any
+cluster, with the file and line in Git: a check for a pull request. It exits 1
+when there is an error.`,
 		Example: `  rollcall render prod-eu -f rollcall.yaml
-  rollcall render prod-eu -f rollcall.yaml --explain`,
+  rollcall render prod-eu -f rollcall.yaml --explain
+  rollcall render --all --validate --strict
+  rollcall render --all --validate -o sarif > rollcall.sarif`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRender(cmd.Context(), s, f, append(args, "")[0], explain)
+			return f.run(cmd.Context(), s, append(args, "")[0])
 		},
 	}
-	f.bind(cmd)
-	cmd.Flags().BoolVar(&explain, "explain", false, "print every rule with matched, not used or not matched, and the label that decided")
+	f.fleet.bind(cmd)
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "print every rule with matched, not used or not matched, and the label that decided")
+	cmd.Flags().BoolVar(&f.all, "all", false, "render every cluster, or those that --clusters names")
+	cmd.Flags().BoolVar(&f.validate, "validate", false, "print what is wrong, and no objects")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "with --validate: warnings are errors")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "yaml; with --validate text, json, sarif or junit")
 	return cmd
 }
 
-func runRender(ctx context.Context, s streams, f fleetFlags, name string, explain bool) error {
-	loaded, err := f.load(ctx, s)
-	if err != nil {
-		return err
+func (f *renderFlags) run(ctx context.Context, s streams, name string) error {
+	switch {
+	case f.strict && !f.validate:
+		return errors.New("--strict goes with --validate")
+	case f.all && (name != "" || f.explain):
+		return errors.New("--all goes with neither a CLUSTER nor --explain")
+	case !f.validate && f.output != "" && f.output != "yaml":
+		return fmt.Errorf("--output %q: use yaml; text, json, sarif and junit go with --validate", f.output)
 	}
-	c, err := loaded.only(name)
+	loaded, err := f.fleet.load(ctx, s)
 	if err != nil {
 		return err
 	}
 	if loaded.Source == nil {
-		return fmt.Errorf("%s: there is no spec.source: nothing is rendered", f.file)
+		return fmt.Errorf("%s: there is no spec.source: nothing is rendered", f.fleet.file)
 	}
-	if explain {
-		return explainTargets(s, loaded.Fleet, c)
+	wanted := loaded.members
+	if !f.all {
+		c, err := loaded.only(name)
+		if err != nil {
+			return err
+		}
+		wanted = []clusters.Cluster{c}
 	}
+	if f.explain {
+		return explainTargets(s, loaded.Fleet, wanted[0])
+	}
+	return f.render(ctx, s, loaded, wanted)
+}
+
+func (f *renderFlags) render(ctx context.Context, s streams, loaded fleet, wanted []clusters.Cluster) error {
 	repo, err := loaded.open()
 	if err != nil {
 		return err
@@ -57,19 +93,34 @@ func runRender(ctx context.Context, s streams, f fleetFlags, name string, explai
 	}
 	renderer := build.New(build.Options{})
 	defer renderer.Close()
-	d, err := renderer.Render(ctx, a, loaded.Fleet, c)
-	if err != nil {
-		return fmt.Errorf("rendering cluster %q at commit %s: %w", c.Name, a.Revision.Commit, err)
+	if f.validate {
+		r, err := checkAll(ctx, renderer, a, loaded.Fleet, wanted, f.strict)
+		if err != nil {
+			return err
+		}
+		return printCheck(s, r, f.output)
 	}
-	for i := range d.Warnings {
-		s.tell("warning: %v", &d.Warnings[i])
+	for _, c := range wanted {
+		d, err := renderer.Render(ctx, a, loaded.Fleet, c)
+		if err != nil {
+			return fmt.Errorf("rendering cluster %q at commit %s: %w", c.Name, a.Revision.Commit, err)
+		}
+		for i := range d.Warnings {
+			s.tell("warning: %v", &d.Warnings[i])
+		}
+		if f.all {
+			fmt.Fprintf(s.out, "# cluster %s\n", c.Name)
+		}
+		if err := printObjects(s, d); err != nil {
+			return err
+		}
 	}
-	return printObjects(s, d)
+	return nil
 }
 
 func printObjects(s streams, d render.Desired) error {
 	for _, o := range d.Objects {
-		data, err := yaml.Marshal(o.Object)
+		data, err := yaml.Marshal(render.Opaque(o.Object))
 		if err != nil {
 			return fmt.Errorf("printing %s %q: %w", o.GetKind(), o.GetName(), err)
 		}

@@ -72,6 +72,13 @@ type Summary struct {
 	UpToDate   *int       `json:"upToDate"` // null where some cluster's revisions could not be read
 	Excused    int        `json:"excused"`
 	Findings   Severities `json:"findings"`
+	Renders    *Renders   `json:"renders,omitempty"` // nil without a source
+}
+
+// Renders counts how the clusters' objects were come by.
+type Renders struct {
+	Built  int `json:"built"`  // builds of an overlay
+	Reused int `json:"reused"` // clusters whose build was made before: for another cluster, or an earlier commit
 }
 
 // Severities count findings.
@@ -258,6 +265,7 @@ type Scope struct {
 	At          time.Time
 	Revision    source.Revision // zero: without a source
 	Stale       error           // why Revision is one fetched before; nil when it is the newest
+	Renders     Renders         // counted where there is a source
 	NodesListed string          // attention or all
 	Narrowed    bool            // not all of the fleet's clusters or DaemonSets were looked at
 }
@@ -269,6 +277,9 @@ func New(s Scope, cs []Cluster, more []Finding) Report {
 		NodesListed: s.NodesListed, Clusters: sortedClusters(cs),
 	}
 	r.Source = sourceOf(s)
+	if r.Source != nil {
+		r.Summary.Renders = new(s.Renders)
+	}
 	r.Complete = s.Stale == nil
 	r.Findings = append(sourceFindings(s), more...)
 	for i := range r.Clusters {

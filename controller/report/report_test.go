@@ -97,7 +97,8 @@ func TestColorOnlyRepeats(t *testing.T) {
 var contract = map[string]string{
 	"":                                              "agents apiVersion clusters complete findings fleet generatedAt kind nodesListed source summary",
 	"source":                                        "commit committedAt fetchedAt ref state url",
-	"summary":                                       "clusters covered daemonSets excused findings intended nodes unknown upToDate",
+	"summary.renders":                               "built reused",
+	"summary":                                       "clusters covered daemonSets excused findings intended nodes renders unknown upToDate",
 	"summary.findings":                              "error info warning",
 	"agents[]":                                      "clusters covered excused intended min missing name severity unknown unmet waiting",
 	"agents[].missing":                              "count sample",
@@ -235,7 +236,7 @@ func TestCounts(t *testing.T) {
 	// nothing. guarded: 2 of 2, one excused, one whose taint excludes it.
 	want := report.Summary{Clusters: 6, Unknown: 1, DaemonSets: 6, Nodes: 16, Intended: 18, Covered: 9, Excused: 1}
 	got := r.Summary
-	got.Findings = report.Severities{}
+	got.Findings, got.Renders = report.Severities{}, nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -343,13 +343,13 @@ func integers(v any) any {
 func FuzzObjects(f *testing.F) {
 	f.Add([]byte(agent))
 	f.Add([]byte("apiVersion: v1\nkind: Secret\nmetadata: {name: 1, namespace: []}\ndata: []\n"))
+	v := New()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var m map[string]any
 		if len(text) > 1<<16 || yaml.Unmarshal(text, &m) != nil || m == nil {
 			return
 		}
 		all := []unstructured.Unstructured{{Object: integers(m).(map[string]any)}}
-		v := New()
 		if a, b := fmt.Sprint(v.Objects(all)), fmt.Sprint(v.Objects(all)); a != b {
 			t.Errorf("%s\n%s", a, b)
 		}
