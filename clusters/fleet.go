@@ -177,12 +177,19 @@ type Cluster struct {
 	Labels       map[string]string
 	File         string // that declares it, empty when found otherwise
 	Kubeconfig   *Kubeconfig
-	Recorded     []string // dump files or folders
+	Recorded     []string // dump files or folders, or one https location of a snapshot
+	RecordedAuth RecordedAuth
 	Intermittent bool
 	Identity     string // overrides the UID of kube-system
 	Policy       Policy
 	Settings     Settings // for a Secret's kubeconfig
 	Registered   Registered
+}
+
+// RecordedAuth is how to get a snapshot from its https location.
+type RecordedAuth struct {
+	TokenFile string // bearer token, read each time
+	CAFile    string // what signs the server's certificate, in place of the system's
 }
 
 // Registered is what `rollcall cluster add` found; zero where a file was written

@@ -41,6 +41,7 @@ type Live struct {
 	Events     []Event // about the DaemonSets and the pods of their namespaces
 	Blanks     []Blank
 	Credential Credential // zero for a recorded cluster
+	Snapshot   bool       // recorded by `rollcall record`, so that its age is how old it is
 }
 
 // Credential is what is known of the login that a cluster was observed with.
@@ -56,8 +57,8 @@ type Credential struct {
 // Blank is an optional resource that could not be read, because reading it is
 // forbidden or a dump lacks it. What depends on it is left blank in a report.
 type Blank struct {
-	Resource string // controllerrevisions, events, leases or namespaces
-	Reason   string // "forbidden: …" or "not in the dump"
+	Resource string `json:"resource,omitzero"` // controllerrevisions, events, leases or namespaces
+	Reason   string `json:"reason,omitzero"`   // "forbidden: …" or "not in the dump"
 }
 
 // Lacks tells whether an optional resource is blank, and why.
@@ -72,15 +73,18 @@ func (l *Live) Lacks(resource string) (reason string, blank bool) {
 
 // Node is what a DaemonSet's presence on a node depends on.
 type Node struct {
-	Name       string
-	Labels     map[string]string
-	Taints     []corev1.Taint
-	Conditions []corev1.NodeCondition
-	Created    time.Time
-	Deleting   bool
-	Excuse     string    // annotation ExcuseAnnotation, as written
-	Lease      time.Time // when the kubelet last renewed its lease; read only of a node whose heartbeat is late, zero when not known
-	Writers    []Writer  // who wrote its taints and labels
+	Name       string                 `json:"name,omitzero"`
+	Labels     map[string]string      `json:"labels,omitzero"`
+	Taints     []corev1.Taint         `json:"taints,omitzero"`
+	Conditions []corev1.NodeCondition `json:"conditions,omitzero"`
+	Created    time.Time              `json:"created,omitzero"`
+	Deleting   bool                   `json:"deleting,omitzero"`
+	Excuse     string                 `json:"excuse,omitzero"` // annotation ExcuseAnnotation, as written
+	Lease      time.Time              `json:"lease,omitzero"`  // when the kubelet last renewed its lease; read only of a node whose heartbeat is late, zero when not known
+	// Allocatable is cpu, memory, ephemeral-storage and pods, what daemon pods
+	// compete for.
+	Allocatable corev1.ResourceList `json:"allocatable,omitzero"`
+	Writers     []Writer            `json:"writers,omitzero"` // who wrote its taints and labels
 }
 
 // ExcuseAnnotation of a node excuses its gaps: a reason, an owner and an end.
@@ -92,10 +96,10 @@ const ExpectAnnotation = "rollcall.dev/expect"
 // Writer is a field manager's share in an object, from managedFields: what it
 // was the last to write, not later than NotAfter.
 type Writer struct {
-	Manager  string
-	NotAfter time.Time // zero when not known
-	Taints   bool
-	Labels   []string // keys
+	Manager  string    `json:"manager,omitzero"`
+	NotAfter time.Time `json:"notAfter,omitzero"` // zero when not known
+	Taints   bool      `json:"taints,omitzero"`
+	Labels   []string  `json:"labels,omitzero"` // keys
 }
 
 // TaintWriter is who last wrote the node's taints, which are one list.
@@ -120,70 +124,70 @@ func (n *Node) writer(wrote func(Writer) bool) (last Writer, ok bool) {
 
 // Pod is what a daemon pod, or one that looks like it, says of itself.
 type Pod struct {
-	Namespace string
-	Name      string
-	UID       string
-	Labels    map[string]string
-	Owner     Owner  // the controller reference, zero for an orphan
-	Node      string // target: spec.nodeName, else the node its affinity pins it to; empty when neither names one
-	Bound     bool   // spec.nodeName is set
-	Created   time.Time
-	Deleting  time.Time // deletionTimestamp: when the grace period ends, zero when not deleting
+	Namespace string            `json:"namespace,omitzero"`
+	Name      string            `json:"name,omitzero"`
+	UID       string            `json:"uid,omitzero"`
+	Labels    map[string]string `json:"labels,omitzero"`
+	Owner     Owner             `json:"owner,omitzero"` // the controller reference, zero for an orphan
+	Node      string            `json:"node,omitzero"`  // target: spec.nodeName, else the node its affinity pins it to; empty when neither names one
+	Bound     bool              `json:"bound,omitzero"` // spec.nodeName is set
+	Created   time.Time         `json:"created,omitzero"`
+	Deleting  time.Time         `json:"deleting,omitzero"` // deletionTimestamp: when the grace period ends, zero when not deleting
 
-	Phase   corev1.PodPhase
-	Reason  string // status.reason: Evicted, NodeAffinity, …
-	Message string // status.message
+	Phase   corev1.PodPhase `json:"phase,omitzero"`
+	Reason  string          `json:"reason,omitzero"`  // status.reason: Evicted, NodeAffinity, …
+	Message string          `json:"message,omitzero"` // status.message
 
-	Ready         bool
-	ReadySince    time.Time  // lastTransitionTime of the Ready condition
-	Unschedulable string     // message of PodScheduled=False, empty when scheduled or not tried
-	Placement     *Placement // as admission left it; kept only of a pod that has no node yet or that failed
-	Containers    []Container
+	Ready         bool        `json:"ready,omitzero"`
+	ReadySince    time.Time   `json:"readySince,omitzero"`    // lastTransitionTime of the Ready condition
+	Unschedulable string      `json:"unschedulable,omitzero"` // message of PodScheduled=False, empty when scheduled or not tried
+	Placement     *Placement  `json:"placement,omitzero"`     // as admission left it; kept only of a pod that has no node yet or that failed
+	Containers    []Container `json:"containers,omitzero"`
 }
 
 // Owner is a controller reference.
 type Owner struct {
-	Kind string
-	Name string
-	UID  string
+	Kind string `json:"kind,omitzero"`
+	Name string `json:"name,omitzero"`
+	UID  string `json:"uid,omitzero"`
 }
 
 // Container is the state of one container of a pod.
 type Container struct {
-	Name     string
-	Image    string // of the spec
-	Init     bool
-	Ready    bool
-	Waiting  State // zero when it does not wait
-	Finished State // the current terminated state, else the last one
-	ExitCode int32 // of Finished
-	Restarts int32
+	Name     string `json:"name,omitzero"`
+	Image    string `json:"image,omitzero"` // of the spec
+	Init     bool   `json:"init,omitzero"`
+	Ready    bool   `json:"ready,omitzero"`
+	Waiting  State  `json:"waiting,omitzero"`  // zero when it does not wait
+	Finished State  `json:"finished,omitzero"` // the current terminated state, else the last one
+	ExitCode int32  `json:"exitCode,omitzero"` // of Finished
+	Restarts int32  `json:"restarts,omitzero"`
 }
 
 // State is a container's waiting or terminated reason, in the kubelet's words.
 type State struct {
-	Reason  string
-	Message string
+	Reason  string `json:"reason,omitzero"`
+	Message string `json:"message,omitzero"`
 }
 
 // Revision is a ControllerRevision of a DaemonSet.
 type Revision struct {
-	Namespace string
-	Name      string
-	Owner     Owner
-	Number    int64
-	Hash      string // label controller-revision-hash
-	Created   time.Time
-	Placement Placement
+	Namespace string    `json:"namespace,omitzero"`
+	Name      string    `json:"name,omitzero"`
+	Owner     Owner     `json:"owner,omitzero"`
+	Number    int64     `json:"number,omitzero"`
+	Hash      string    `json:"hash,omitzero"` // label controller-revision-hash
+	Created   time.Time `json:"created,omitzero"`
+	Placement Placement `json:"placement,omitzero"`
 }
 
 // Placement is the part of a pod template that decides where its pods go.
 type Placement struct {
-	NodeName     string
-	NodeSelector map[string]string
-	Affinity     *corev1.NodeAffinity
-	Tolerations  []corev1.Toleration
-	HostNetwork  bool
+	NodeName     string               `json:"nodeName,omitzero"`
+	NodeSelector map[string]string    `json:"nodeSelector,omitzero"`
+	Affinity     *corev1.NodeAffinity `json:"affinity,omitzero"`
+	Tolerations  []corev1.Toleration  `json:"tolerations,omitzero"`
+	HostNetwork  bool                 `json:"hostNetwork,omitzero"`
 }
 
 // PlacementOf returns the placement fields of a pod template's spec.
@@ -197,16 +201,16 @@ func PlacementOf(spec *corev1.PodSpec) Placement {
 
 // Event is a Kubernetes Event about a DaemonSet or a pod.
 type Event struct {
-	Namespace string
-	Kind      string // DaemonSet or Pod
-	Name      string
-	UID       string // of the object that it is about
-	Type      string // Normal or Warning
-	Reason    string
-	Message   string
-	Count     int32
-	First     time.Time
-	Last      time.Time
+	Namespace string    `json:"namespace,omitzero"`
+	Kind      string    `json:"kind,omitzero"` // DaemonSet or Pod
+	Name      string    `json:"name,omitzero"`
+	UID       string    `json:"uid,omitzero"`  // of the object that it is about
+	Type      string    `json:"type,omitzero"` // Normal or Warning
+	Reason    string    `json:"reason,omitzero"`
+	Message   string    `json:"message,omitzero"`
+	Count     int32     `json:"count,omitzero"`
+	First     time.Time `json:"first,omitzero"`
+	Last      time.Time `json:"last,omitzero"`
 }
 
 // ObserveState is how an observation ended.

@@ -2,6 +2,9 @@ package clusters
 
 import (
 	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -130,6 +133,7 @@ func (d *document) cluster(w *wireCluster, defaults Policy, hub bool) Cluster {
 		Policy:   d.policy(spec.Child("policy"), &w.Spec.Policy, defaults),
 		Settings: d.settings(spec, &w.Spec.wireSettings),
 	}
+	d.location(spec, &cl, w.Spec.RecordedAuth)
 	cl.Registered = d.registered(field.NewPath("status"), w.Status)
 	reach := d.oneOf(spec.Child("reachability"), w.Spec.Reachability, "steady", "intermittent")
 	cl.Intermittent = reach == "intermittent"
@@ -165,4 +169,39 @@ func (d *document) registered(at *field.Path, w wireStatus) Registered {
 		d.add(field.Invalid(at.Child("registeredAt"), w.At, "must be a time such as 2026-12-01T09:00:00Z"))
 	}
 	return r
+}
+
+// location checks where a snapshot is got from. A network location is alone: what
+// lies in several places is no snapshot.
+func (d *document) location(spec *field.Path, cl *Cluster, auth *wireRecordedAuth) {
+	remote := false
+	for i, r := range cl.Recorded {
+		if !strings.Contains(r, "://") {
+			continue
+		}
+		remote = true
+		at := spec.Child("recorded").Index(i)
+		u, err := url.Parse(r)
+		switch {
+		case err != nil, u.Host == "", u.Scheme != "https" && (u.Scheme != "http" || !IsLoopback(u.Hostname())):
+			d.add(field.Invalid(at, field.OmitValueType{}, "must be an https URL, or the path of a file or folder"))
+		case u.User != nil:
+			d.add(field.Invalid(at, field.OmitValueType{}, "must not hold a credential: name a file in recordedAuth.tokenFile"))
+		case len(cl.Recorded) > 1:
+			d.add(field.Forbidden(at, "a location must be alone"))
+		}
+	}
+	if auth == nil {
+		return
+	}
+	if !remote {
+		d.add(field.Forbidden(spec.Child("recordedAuth"), "it is for an https location"))
+	}
+	cl.RecordedAuth = RecordedAuth(*auth)
+}
+
+// IsLoopback tells whether a host is this machine.
+func IsLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }

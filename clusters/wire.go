@@ -172,6 +172,11 @@ type (
 		Status     wireStatus      `json:"status"`
 	}
 
+	wireRecordedAuth struct {
+		TokenFile string `json:"tokenFile"`
+		CAFile    string `json:"caFile"`
+	}
+
 	wireStatus struct {
 		Identity string `json:"identity"`
 		Version  string `json:"version"`
@@ -184,11 +189,12 @@ type (
 	}
 
 	wireClusterSpec struct {
-		Kubeconfig   *wireKubeconfig `json:"kubeconfig"`
-		Recorded     texts           `json:"recorded"`
-		Reachability *string         `json:"reachability"`
-		Identity     string          `json:"identity"`
-		Policy       wirePolicy      `json:"policy"`
+		Kubeconfig   *wireKubeconfig   `json:"kubeconfig"`
+		Recorded     texts             `json:"recorded"`
+		RecordedAuth *wireRecordedAuth `json:"recordedAuth"`
+		Reachability *string           `json:"reachability"`
+		Identity     string            `json:"identity"`
+		Policy       wirePolicy        `json:"policy"`
 		wireSettings
 	}
 

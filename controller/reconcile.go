@@ -40,6 +40,7 @@ type Line struct {
 	Keep     func(coverage.State) bool // which node rows to list
 	Deadline time.Duration             // of one cluster's observation
 	Retain   bool                      // keep what a report was made of, for a Story
+	Seen     func(string) time.Time    // when a cluster last answered, or was first asked; nil: not known
 }
 
 // Reconcile is the line for one cluster. It returns a report and no error: a
@@ -54,6 +55,7 @@ func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Clust
 	j.Findings = renderFindings(c, desired, err)
 
 	j.Live, j.ObserveErr = l.observe(ctx, c)
+	j.Age = l.age(c, j.Live, j.ObserveErr)
 	if j.ObserveErr == nil {
 		j.Excluded = l.excluded(desired.DaemonSets, j.Live.DaemonSets)
 		j.Coverage = coverage.Compute(&j.Live, l.subjects(j.Desired, j.Live.DaemonSets), l.options(a, c, j.Exceptions))
@@ -85,6 +87,18 @@ func (l Line) observe(ctx context.Context, c clusters.Cluster) (clusters.Live, e
 	ctx, cancel := context.WithTimeout(ctx, l.Deadline)
 	defer cancel()
 	return l.Observer.Observe(ctx, c, l.Want)
+}
+
+// age is how old a snapshot is. Of a cluster that does not answer it is how long
+// ago it was seen, as far as Seen knows.
+func (l Line) age(c clusters.Cluster, live clusters.Live, err error) time.Duration {
+	switch {
+	case err == nil && live.Snapshot:
+		return time.Since(live.ObservedAt)
+	case err == nil || l.Seen == nil:
+		return 0
+	}
+	return time.Since(l.Seen(c.Name))
 }
 
 // options are what the fleet says about the verdicts of one cluster.

@@ -51,6 +51,9 @@ type collector struct {
 	identity string
 	from     string // the file that the identity is from
 
+	taken       bool // all is from a snapshot
+	unavailable []clusters.Blank
+
 	nodes      store[clusters.Node]
 	pods       store[clusters.Pod]
 	shared     clusters.Shared
@@ -100,7 +103,12 @@ func (c *collector) object(data []byte, apiVersion, kind string) error {
 	if t.Kind == "" {
 		return errors.New("the object has no kind")
 	}
-	if t.Kind == recording {
+	switch {
+	case c.taken:
+		return fmt.Errorf("a %s is beside other objects: it must be alone", snapshotKind)
+	case t.Kind == snapshotKind:
+		return c.snapshot(data)
+	case t.Kind == recording:
 		return c.record(data, t.APIVersion)
 	}
 	resource, ok := resources[t]
@@ -323,7 +331,7 @@ func (c *collector) live() (clusters.Live, error) {
 	if err := c.missing(); err != nil {
 		return clusters.Live{}, err
 	}
-	l := clusters.Live{ObservedAt: c.header.ObservedAt.Time, Identity: c.identity, Version: c.header.Version, Nodes: c.nodes.list, Blanks: c.blanks()}
+	l := clusters.Live{ObservedAt: c.header.ObservedAt.Time, Identity: c.identity, Version: c.header.Version, Nodes: c.nodes.list, Blanks: c.blanks(), Snapshot: c.taken}
 	if l.ObservedAt.IsZero() {
 		c.saw(heartbeat(maps.Values(c.beats)))
 		l.ObservedAt = c.newest
@@ -345,39 +353,6 @@ func (c *collector) live() (clusters.Live, error) {
 		return !within[e.Namespace] || e.Kind == "DaemonSet" && !wanted[e.Namespace+"/"+e.Name]
 	})
 	return l, nil
-}
-
-// missing refuses a dump in which all pods, say, would pass for missing.
-func (c *collector) missing() error {
-	var lacking, commands []string
-	// --raw keeps the kind of an empty list, which other outputs leave out.
-	for _, r := range []struct{ name, path string }{{"nodes", "/api/v1"}, {"pods", "/api/v1"}, {"daemonsets", "/apis/apps/v1"}} {
-		if !c.known[r.name] {
-			lacking = append(lacking, r.name)
-			commands = append(commands, fmt.Sprintf("kubectl get --raw %s/%s > %s.json", r.path, r.name, r.name))
-		}
-	}
-	if len(lacking) == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("no %s in the dump: record them with: %s", strings.Join(lacking, ", no "), strings.Join(commands, "; "))
-	if len(c.empty) > 0 {
-		text += fmt.Sprintf(" (%s is empty: kubectl prints nothing there when it is refused)", strings.Join(c.empty, ", "))
-	}
-	return errors.New(text)
-}
-
-func (c *collector) blanks() []clusters.Blank {
-	var all []clusters.Blank
-	for _, resource := range []string{"controllerrevisions", "events", "namespaces"} {
-		if !c.known[resource] {
-			all = append(all, clusters.Blank{Resource: resource, Reason: "not in the dump"})
-		}
-	}
-	if c.known["namespaces"] && c.identity == "" {
-		all = append(all, clusters.Blank{Resource: "namespaces", Reason: "kube-system is not in the dump"})
-	}
-	return all
 }
 
 // store is a list in the order of first sight, in which an object that is seen

@@ -127,7 +127,7 @@ func (c *collector) stream(in io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("unzipping: %w", err)
 		}
-		in = unzipped
+		in = unpacked(unzipped)
 	} else {
 		in = r
 	}

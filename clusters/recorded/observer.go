@@ -1,27 +1,35 @@
-// Package recorded observes a cluster from files: from what kubectl get
-// printed, at the time it was printed. It contacts nothing and does not know
-// what is decided about the cluster.
+// Package recorded observes a cluster from files: from what kubectl get or
+// rollcall record wrote, at the time it was written, here or at an https
+// location. It contacts no cluster and does not know what is decided about it.
 package recorded
 
 import (
 	"context"
 	"io"
+	"sync"
 
 	"rollcall.dev/rollcall/clusters"
 )
 
 // Observer observes recorded clusters. The file "-" is Stdin, which can be
-// read only once.
+// read only once. It remembers what locations gave, so that it is got again only
+// when it changed.
 type Observer struct {
 	Stdin io.Reader
+
+	mu   sync.Mutex
+	last map[string]fetched
 }
 
-// Observe returns what the dumps of a cluster say of it. Its errors are all of
-// type *clusters.ObserveError, in the state Failed.
-func (o Observer) Observe(ctx context.Context, cl clusters.Cluster, want clusters.Want) (clusters.Live, error) {
+// Observe returns what the dumps or the snapshot of a cluster say of it. Its
+// errors are all of type *clusters.ObserveError.
+func (o *Observer) Observe(ctx context.Context, cl clusters.Cluster, want clusters.Want) (clusters.Live, error) {
+	if len(cl.Recorded) == 1 && IsLocation(cl.Recorded[0]) {
+		return o.remote(ctx, cl, want)
+	}
 	live, err := Read(ctx, o.Stdin, want, cl.Recorded...)
 	if err != nil {
-		return clusters.Live{}, &clusters.ObserveError{State: clusters.Failed, Stage: "reading the dump", Err: err}
+		return clusters.Live{}, failed("reading the dump", err)
 	}
 	return live, nil
 }

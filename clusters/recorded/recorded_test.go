@@ -538,11 +538,11 @@ func TestObserveCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	time.AfterFunc(20*time.Millisecond, func() { cancel(stopped) })
-	_, err := Observer{Stdin: r}.Observe(ctx, clusters.Cluster{Recorded: []string{"-"}}, clusters.Want{})
+	_, err := (&Observer{Stdin: r}).Observe(ctx, clusters.Cluster{Recorded: []string{"-"}}, clusters.Want{})
 	if !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
-	_, err = Observer{}.Observe(ctx, clusters.Cluster{Recorded: []string{"testdata/full.json"}}, clusters.Want{})
+	_, err = (&Observer{}).Observe(ctx, clusters.Cluster{Recorded: []string{"testdata/full.json"}}, clusters.Want{})
 	if !errors.Is(err, stopped) {
 		t.Errorf("of a file: got %v", err)
 	}

@@ -117,6 +117,8 @@ func read(file string, defaults clusters.Policy, parse parser) declared {
 		cl.Kubeconfig.Paths = Relative(dir, cl.Kubeconfig.Paths)
 	}
 	cl.Recorded = Relative(dir, cl.Recorded)
+	cl.RecordedAuth.TokenFile = beside(dir, cl.RecordedAuth.TokenFile)
+	cl.RecordedAuth.CAFile = beside(dir, cl.RecordedAuth.CAFile)
 	return declared{cl, nil}
 }
 
@@ -154,7 +156,7 @@ func stem(file string) string {
 }
 
 // Relative joins paths to the folder of the file that holds them. One that
-// starts with ~/ is in the home folder, as a shell would have it.
+// starts with ~/ is in the home folder, as a shell would have it; a URL stays.
 func Relative(dir string, paths []string) []string {
 	var all []string
 	for _, p := range paths {
@@ -163,12 +165,19 @@ func Relative(dir string, paths []string) []string {
 				p = filepath.Join(home, rest)
 			}
 		}
-		if !filepath.IsAbs(p) {
+		if !filepath.IsAbs(p) && !strings.Contains(p, "://") {
 			p = filepath.Join(dir, p)
 		}
 		all = append(all, p)
 	}
 	return all
+}
+
+func beside(dir, path string) string {
+	if path == "" {
+		return ""
+	}
+	return Relative(dir, []string{path})[0]
 }
 
 // only returns the cluster that one file alone declares. Of two of one name

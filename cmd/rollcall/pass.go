@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"rollcall.dev/rollcall/clusters"
@@ -50,6 +51,7 @@ type fetcher interface {
 func newPass(s streams, f clusters.Fleet, cs []clusters.Cluster, want clusters.Want, timeout time.Duration, o outputFlags) *pass {
 	p := &pass{streams: s, clusters: cs, output: o, renderer: build.New(build.Options{}), observer: &observers{recorded: recorded.Observer{Stdin: s.in}}}
 	p.line = controller.Line{Fleet: f, Renderer: p.renderer, Observer: p.observer, Want: want, Keep: o.keep(), Deadline: timeout}
+	p.line.Seen = p.observer.lastSeen
 	return p
 }
 
@@ -110,12 +112,37 @@ func (p *pass) fetch(ctx context.Context) (a source.Artifact, stale, err error) 
 type observers struct {
 	kube     kube.Observer
 	recorded recorded.Observer
+
+	mu   sync.Mutex
+	seen map[string]time.Time // when a cluster last answered, or was first asked
+}
+
+// lastSeen is when a cluster last answered; one that never did counts from when
+// it was first asked, so that one pass alone calls no silence long.
+func (o *observers) lastSeen(cluster string) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen[cluster]
+}
+
+func (o *observers) note(cluster string, answered bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seen == nil {
+		o.seen = map[string]time.Time{}
+	}
+	if _, asked := o.seen[cluster]; answered || !asked {
+		o.seen[cluster] = time.Now()
+	}
 }
 
 // Observe reads a recorded cluster or a real one.
-func (o *observers) Observe(ctx context.Context, c clusters.Cluster, w clusters.Want) (clusters.Live, error) {
+func (o *observers) Observe(ctx context.Context, c clusters.Cluster, w clusters.Want) (l clusters.Live, err error) {
 	if len(c.Recorded) > 0 {
-		return o.recorded.Observe(ctx, c, w)
+		l, err = o.recorded.Observe(ctx, c, w)
+	} else {
+		l, err = o.kube.Observe(ctx, c, w)
 	}
-	return o.kube.Observe(ctx, c, w)
+	o.note(c.Name, err == nil)
+	return l, err
 }

@@ -2,8 +2,10 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -29,6 +31,18 @@ type Judged struct {
 	Exceptions []int    // those of Coverage.Used, by their index in the fleet
 	Drift      []drift.Object
 	Findings   []Finding // of the render and the cluster's declaration
+	// Age is how old a snapshot is, and how long a cluster that does not answer
+	// was not seen; zero where that is not known.
+	Age time.Duration
+}
+
+// quiet tells that a cluster need not answer: it is declared as intermittent, and
+// was not silent for longer than it may be.
+func (j Judged) quiet() bool { return j.Cluster.Intermittent && j.Age <= j.Cluster.Policy.StaleAfter }
+
+// stale tells that what is judged is older than it may be.
+func (j Judged) stale() bool {
+	return j.Live.Snapshot && j.Cluster.Policy.StaleAfter > 0 && j.Age > j.Cluster.Policy.StaleAfter
 }
 
 // NewCluster writes the report of one cluster. keep selects the node rows.
@@ -40,6 +54,9 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	if j.ObserveErr != nil {
 		c.findings = append(c.findings, observationFinding(c))
 		return c
+	}
+	if j.stale() {
+		c.findings = append(c.findings, staleFinding(j))
 	}
 	c.findings = append(c.findings, credentialFindings(j)...)
 	c.Version, c.Identity = j.Live.Version, cmp.Or(j.Cluster.Identity, j.Live.Identity)
@@ -113,9 +130,12 @@ func observationOf(j Judged) Observation {
 		if at := j.Live.ObservedAt; !at.IsZero() { // a dump may hold no time at all
 			o.At = new(at.UTC())
 		}
+		if j.stale() {
+			o.State, o.Error = clusters.Stale, fmt.Sprintf("the snapshot is older than %s", j.Cluster.Policy.StaleAfter)
+		}
 		return o
 	}
-	o := Observation{State: clusters.Failed, Error: j.ObserveErr.Error()}
+	o := Observation{State: clusters.Failed, Error: j.ObserveErr.Error(), Intermittent: j.quiet()}
 	if e, ok := asObserveError(j.ObserveErr); ok {
 		o.State, o.Stage, o.Error = e.State, e.Stage, e.Err.Error()
 	}

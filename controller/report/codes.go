@@ -115,6 +115,7 @@ var Codes = []Code{
 	{"Unsupported", Error, "an overlay uses what rollcall does not run", "render it elsewhere and point the target at the result"},
 	{"SourceStale", Error, "the source could not be fetched, or its newest commit is not trusted: the last good commit is judged", "see the message"},
 	{"SourceRewritten", Warning, "the ref was moved to another history: the commit judged before is not behind it", "ask who pushed by force, or moved the tag"},
+	{"ObservationStale", Warning, "the snapshot of a recorded cluster is older than the policy's staleAfter", "see that rollcall record --push runs there"},
 	{"InsecureTLS", Warning, "the certificate of a cluster's API server is not verified", "put the cluster's CA into the kubeconfig and remove insecure-skip-tls-verify"},
 	{"CredentialExpires", Warning, "the credential of a cluster ends within 14 days", "renew it: rollcall cluster grant NAME"},
 	{"CredentialCanWrite", Info, "a credential may change what the policy does not allow", "give rollcall one of its own: rollcall cluster grant NAME"},

@@ -86,7 +86,7 @@ func TestCodesAreComplete(t *testing.T) {
 			}
 		})
 	}
-	for _, c := range []string{"Modified", "TierMissing", "Unreachable", "Denied", "ObservationFailed", "DuplicateIdentity", "InvalidCluster", "InsecureTLS", "CredentialExpires", "CredentialCanWrite", "ClockSkew", "IdentityChanged", "TargetUnmatched", "AgentUnmatched", "RenderFailed", "RegistryStale", "SourceStale"} {
+	for _, c := range []string{"Modified", "TierMissing", "Unreachable", "Denied", "ObservationFailed", "DuplicateIdentity", "InvalidCluster", "ObservationStale", "InsecureTLS", "CredentialExpires", "CredentialCanWrite", "ClockSkew", "IdentityChanged", "TargetUnmatched", "AgentUnmatched", "RenderFailed", "RegistryStale", "SourceStale"} {
 		if _, ok := codes[c]; !ok {
 			t.Errorf("%s is given by controller and report and not in the table", c)
 		}

@@ -262,7 +262,17 @@ func observationFinding(c Cluster) Finding {
 	if c.Observation.Stage != "" {
 		message = c.Observation.Stage + ": " + message
 	}
-	return NewFinding(c.Name, code, message, coverage.Cause{Kind: "observation", Key: c.Name})
+	f := NewFinding(c.Name, code, message, coverage.Cause{Kind: "observation", Key: c.Name})
+	if c.Observation.Intermittent {
+		f.Severity, f.Message = Info, message+"; it is declared as intermittent"
+	}
+	return f
+}
+
+// staleFinding is that of a snapshot which is not renewed.
+func staleFinding(j Judged) Finding {
+	message := fmt.Sprintf("the snapshot of %s is older than the %s allowed: rollcall record does not run there, or cannot push", j.Live.ObservedAt.UTC().Format(time.RFC3339), j.Cluster.Policy.StaleAfter)
+	return NewFinding(j.Cluster.Name, "ObservationStale", message, coverage.Cause{Kind: "observation", Key: j.Cluster.Name})
 }
 
 // duplicates finds one cluster under two names. Registered twice in a fleet it

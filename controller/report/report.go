@@ -132,9 +132,12 @@ type Observation struct {
 	State clusters.ObserveState `json:"state"`
 	At    *time.Time            `json:"at,omitempty"`
 	// Recorded tells that At is the time of a dump, not of this run.
-	Recorded bool   `json:"recorded,omitempty"`
-	Stage    string `json:"stage,omitempty"`
-	Error    string `json:"error,omitempty"`
+	Recorded bool `json:"recorded,omitempty"`
+	// Intermittent tells that the cluster need not answer, so that its silence
+	// makes nothing incomplete.
+	Intermittent bool   `json:"intermittent,omitempty"`
+	Stage        string `json:"stage,omitempty"`
+	Error        string `json:"error,omitempty"`
 }
 
 // DaemonSet is the second axis, coverage, for one DaemonSet.
@@ -298,7 +301,7 @@ func New(s Scope, cs []Cluster, more []Finding) Report {
 
 // Failed tells whether the cluster could not be read or rendered.
 func (c Cluster) Failed() bool {
-	return c.Observation.State != clusters.Fresh || c.Sync.Error != ""
+	return c.Observation.State != clusters.Fresh && !c.Observation.Intermittent || c.Sync.Error != ""
 }
 
 func (r *Report) add(c *Cluster) {

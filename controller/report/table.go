@@ -157,18 +157,24 @@ func (p *printer) cluster(r Report, c Cluster) {
 	if c.Version != "" {
 		head += "  " + clean(c.Version)
 	}
-	if c.Observation.State == clusters.Fresh {
+	switch {
+	case c.Observation.State == clusters.Fresh:
 		head += fmt.Sprintf("  %s  %s", plural(*c.Nodes, "node"), seen(r, c.Observation))
-	} else {
+	case c.Observation.State == clusters.Stale && c.Nodes != nil:
+		head += "  " + p.paint(red, fmt.Sprintf("STALE  %s  %s", plural(*c.Nodes, "node"), seen(r, c.Observation)))
+	default:
 		head += "  " + p.paint(red, string(c.Observation.State)+": "+clean(c.Observation.Error))
 	}
 	if c.Sync.State != SyncNone {
 		head += "  " + p.sync(c.Sync)
 	}
 	p.line("%s", head)
-	if c.Observation.State != clusters.Fresh {
+	switch {
+	case c.Nodes == nil:
 		p.line("  nothing is known of its nodes; it counts nowhere below")
 		return
+	case c.Observation.State != clusters.Fresh:
+		p.line("  this is how it was; it counts nowhere below")
 	}
 	p.daemonSets(r, c)
 }

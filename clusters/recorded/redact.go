@@ -1,0 +1,133 @@
+package recorded
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"rollcall.dev/rollcall/clusters"
+)
+
+// longest is how much of a message is kept.
+const longest = 300
+
+// Redact keeps of an observation what a report is made of and nothing that may be
+// secret: of DaemonSets the fields that say where their pods go and what they
+// run, never environment, arguments, commands, probes or annotations of others;
+// daemon pods and those that look like them; and the beginning of messages,
+// without logins in URLs. What is kept is listed, so that a field of a later
+// Kubernetes is left out.
+func Redact(l clusters.Live) clusters.Live {
+	out := l
+	out.Credential = clusters.Credential{}
+	out.Nodes = slices.Clone(l.Nodes)
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		n.Excuse = message(n.Excuse)
+		n.Conditions = slices.Clone(n.Conditions)
+		for j := range n.Conditions {
+			n.Conditions[j].Message = message(n.Conditions[j].Message)
+		}
+	}
+	out.DaemonSets = make([]appsv1.DaemonSet, len(l.DaemonSets))
+	for i := range l.DaemonSets {
+		out.DaemonSets[i] = daemonSet(&l.DaemonSets[i])
+	}
+	out.Pods = nil
+	for _, p := range l.Pods {
+		if concerns(p, out.DaemonSets) {
+			out.Pods = append(out.Pods, pod(p))
+		}
+	}
+	out.Events = slices.Clone(l.Events)
+	for i := range out.Events {
+		out.Events[i].Message = message(out.Events[i].Message)
+	}
+	return out
+}
+
+// concerns tells whether a pod is a DaemonSet's, or looks like one.
+func concerns(p clusters.Pod, all []appsv1.DaemonSet) bool {
+	if p.Owner.Kind == "DaemonSet" {
+		return true
+	}
+	return slices.ContainsFunc(all, func(d appsv1.DaemonSet) bool {
+		if p.Owner.UID == string(d.UID) {
+			return true
+		}
+		s, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+		return err == nil && d.Namespace == p.Namespace && s.Matches(labels.Set(p.Labels))
+	})
+}
+
+func pod(p clusters.Pod) clusters.Pod {
+	p.Message, p.Unschedulable = message(p.Message), message(p.Unschedulable)
+	p.Containers = slices.Clone(p.Containers)
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		c.Waiting.Message, c.Finished.Message = message(c.Waiting.Message), message(c.Finished.Message)
+	}
+	return p
+}
+
+func daemonSet(d *appsv1.DaemonSet) appsv1.DaemonSet {
+	out := appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{
+		Selector: d.Spec.Selector, UpdateStrategy: d.Spec.UpdateStrategy, MinReadySeconds: d.Spec.MinReadySeconds, RevisionHistoryLimit: d.Spec.RevisionHistoryLimit,
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: d.Spec.Template.Labels}, Spec: podSpec(&d.Spec.Template.Spec)},
+	}, Status: d.Status}
+	out.Namespace, out.Name, out.UID, out.Labels, out.Generation = d.Namespace, d.Name, d.UID, d.Labels, d.Generation
+	out.CreationTimestamp, out.DeletionTimestamp, out.OwnerReferences = d.CreationTimestamp, d.DeletionTimestamp, d.OwnerReferences
+	out.ManagedFields = d.ManagedFields // names of fields and of their writers, no values
+	for key, value := range d.Annotations {
+		if key == appsv1.DeprecatedTemplateGeneration || strings.HasPrefix(key, "rollcall.dev/") || key == clusters.ExpectAnnotation {
+			if out.Annotations == nil {
+				out.Annotations = map[string]string{}
+			}
+			out.Annotations[key] = value
+		}
+	}
+	for i := range out.Status.Conditions {
+		out.Status.Conditions = slices.Clone(out.Status.Conditions)
+		out.Status.Conditions[i].Message = message(out.Status.Conditions[i].Message)
+	}
+	return out
+}
+
+func podSpec(s *corev1.PodSpec) corev1.PodSpec {
+	return corev1.PodSpec{
+		InitContainers: containers(s.InitContainers), Containers: containers(s.Containers), NodeName: s.NodeName, NodeSelector: s.NodeSelector,
+		Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: s.HostNetwork, PriorityClassName: s.PriorityClassName, Priority: s.Priority,
+		RuntimeClassName: s.RuntimeClassName, ServiceAccountName: s.ServiceAccountName, SchedulerName: s.SchedulerName, RestartPolicy: s.RestartPolicy,
+		TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds, OS: s.OS,
+	}
+}
+
+func containers(all []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for _, c := range all {
+		out = append(out, corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+	}
+	return out
+}
+
+// login is a user and a password, or a token, before a host.
+var login = regexp.MustCompile(`://[^/\s@"']+@`)
+
+// message is the beginning of a text, without logins.
+func message(text string) string {
+	text = login.ReplaceAllString(text, "://[hidden]@")
+	if len(text) <= longest {
+		return text
+	}
+	cut := longest
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
