@@ -350,7 +350,7 @@ func (c *collector) live() (clusters.Live, error) {
 	l.Pods = slices.DeleteFunc(c.pods.list, func(p clusters.Pod) bool { return !within[p.Namespace] })
 	l.Revisions = slices.DeleteFunc(c.revisions.list, func(r clusters.Revision) bool { return !within[r.Namespace] })
 	l.Events = slices.DeleteFunc(c.events.list, func(e clusters.Event) bool {
-		return !within[e.Namespace] || e.Kind == "DaemonSet" && !wanted[e.Namespace+"/"+e.Name]
+		return !within[e.Namespace] || !c.want.All() && e.Kind == "DaemonSet" && !wanted[e.Namespace+"/"+e.Name]
 	})
 	return l, nil
 }
