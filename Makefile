@@ -8,7 +8,7 @@ FUZZ := ./clusters:FuzzParseFleet ./clusters/hub:FuzzSecretKubeconfig ./clusters
 B ?= coverage
 D ?= 10m
 
-.PHONY: help build demo test check bench fuzz prove kube golden needs
+.PHONY: help build demo test check bench fuzz prove peers kube golden needs
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ prove: kube ## a restless cluster for D: every planted fault is found, and nothi
 
 golden: ## rewrite golden files; read the diff before you commit it
 	go test ./cmd/rollcall ./controller ./controller/coverage ./controller/report ./render/build -update
+
+peers: ## render the checkouts in DIR, made for other tools, and compare with kustomize alone
+	ROLLCALL_PEERS="$(abspath $(DIR))" go test -count=1 -v -run '^TestPeers$$' ./render/build | grep -E '^[a-z0-9]+[+]|peers_test|^ok|FAIL'
 
 kube: ## build etcd, kube-apiserver and the rest for tests (once a machine, about 20 minutes)
 	@bash $(KUBE)/build.sh

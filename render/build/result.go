@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
@@ -166,7 +167,9 @@ func (t *tree) add(dir string, k types.Kustomization) error {
 	return nil
 }
 
-// objectsOf takes the objects out of kustomize without going through text.
+// objectsOf takes the objects out of kustomize without going through text, but
+// where that makes a difference: kustomize build writes folded and literal text so
+// that it may be read with other line breaks, and that is what is applied from it.
 func objectsOf(overlay string, m resmap.ResMap) ([]unstructured.Unstructured, error) {
 	objects := make([]unstructured.Unstructured, 0, m.Size())
 	for _, r := range m.Resources() {
@@ -174,9 +177,51 @@ func objectsOf(overlay string, m resmap.ResMap) ([]unstructured.Unstructured, er
 		if err != nil {
 			return nil, err
 		}
+		if blocks(r.YNode()) {
+			data, err := r.MarshalJSON()
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", render.Name(&u), err)
+			}
+			var printed map[string]any
+			if err := utiljson.Unmarshal(data, &printed); err != nil {
+				return nil, fmt.Errorf("reading %s: %w", render.Name(&u), err)
+			}
+			u.Object, _ = asPrinted(u.Object, printed).(map[string]any)
+		}
 		objects = append(objects, u)
 	}
 	return objects, nil
+}
+
+// blocks tells whether a node has folded or literal text in it.
+func blocks(n *yaml.Node) bool {
+	if n.Style&(yaml.FoldedStyle|yaml.LiteralStyle) != 0 {
+		return true
+	}
+	return slices.ContainsFunc(n.Content, blocks)
+}
+
+// asPrinted takes the texts of what was printed; what else differs is how YAML
+// 1.1 and 1.2 read a word, in which kubectl is followed.
+func asPrinted(v, printed any) any {
+	switch v := v.(type) {
+	case string:
+		if p, ok := printed.(string); ok {
+			return p
+		}
+	case map[string]any:
+		p, _ := printed.(map[string]any)
+		for key := range v {
+			v[key] = asPrinted(v[key], p[key])
+		}
+	case []any:
+		if p, ok := printed.([]any); ok && len(p) == len(v) {
+			for i := range v {
+				v[i] = asPrinted(v[i], p[i])
+			}
+		}
+	}
+	return v
 }
 
 // namespaces gives the target's namespace to namespaced objects that have
