@@ -29,8 +29,12 @@ check: ## format, vet, lint, layout, tidy
 	go test -count=1 -run 'TestLayout' ./cmd/rollcall
 	go mod tidy -diff
 
-bench: ## compare with upstream in one run: make bench B=coverage
+bench: ## compare with the peers in one run: make bench B=coverage or B=render
+ifeq ($(B),coverage)
 	cd $(BENCH) && go test -run '^$$' -bench '(?i)^Benchmark$(B)' -benchtime 20x . | grep -E "ratio|^ok|FAIL"
+else
+	go test -run '^$$' -bench '(?i)^Benchmark$(B)' -benchtime 5x ./render/build | grep -E "ratio|^ok|FAIL"
+endif
 
 fuzz: ## fuzz each target for FUZZTIME
 	@for t in $(FUZZ); do echo "$$t"; go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) "$${t%:*}"; done
@@ -42,11 +46,11 @@ golden: ## rewrite golden files; read the diff before you commit it
 	go test ./cmd/rollcall ./controller ./controller/coverage ./controller/report ./render/build -update
 
 peers: ## render the checkouts in DIR, made for other tools, and compare with kustomize alone
-	ROLLCALL_PEERS="$(abspath $(DIR))" go test -count=1 -v -run '^TestPeers$$' ./render/build | grep -E '^[a-z0-9]+[+]|peers_test|^ok|FAIL'
+	ROLLCALL_PEERS="$(abspath $(DIR))" go test -count=1 -v -run '^TestPeers$$' ./render/build | grep -E '^[a-z0-9-]+[+]|peers_test|^ok|FAIL'
 
 kube: ## build etcd, kube-apiserver and the rest for tests (once a machine, about 20 minutes)
 	@bash $(KUBE)/build.sh
 
 needs:
-	@missing=; for p in git gcc; do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	@missing=; for p in git:git gcc:gcc gpg:gnupg ssh-keygen:openssh-client /usr/sbin/sshd:openssh-server; do command -v $${p%%:*} >/dev/null || missing="$$missing $${p##*:}"; done; \
 	test -z "$$missing" || (apt-get update -q && apt-get install -y $$missing) >&2 || { echo "install these Debian packages first:$$missing" >&2; exit 1; }

@@ -129,7 +129,7 @@ func (r *Renderer) Render(ctx context.Context, a source.Artifact, f clusters.Fle
 // none; a fault of the repository is in the outcome.
 func (r *Renderer) outcome(ctx context.Context, a source.Artifact, res render.Resolution, f clusters.Fleet, c clusters.Cluster) (*outcome, error) {
 	for {
-		out, equal := r.recall(a.Files, res, f, c)
+		out, equal := r.recall(a, res, f, c)
 		if out != nil {
 			return out, nil
 		}
@@ -185,7 +185,7 @@ func (r *Renderer) build(ctx context.Context, a source.Artifact, res render.Reso
 		return nil, err
 	}
 	out := d.outcome(res)
-	r.remember(res, out)
+	r.remember(contentOf(a), res, out)
 	return out, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/render"
+	"rollcall.dev/rollcall/sync/source"
 )
 
 // outcome is what came of a build: what is desired, or the repository's fault.
@@ -28,6 +29,11 @@ type memory struct {
 	outcomes  map[render.Key]*remembered
 	questions map[string][]*questions
 	stats     Stats
+
+	// content is which commit and folder the outcomes in now are of: of these, what
+	// a question is answered with need not be asked for every cluster again.
+	content string
+	now     map[string]*outcome // by overlay and values
 }
 
 type remembered struct {
@@ -57,11 +63,13 @@ func overlayKey(res render.Resolution) string {
 // recall finds an outcome whose inputs are what is there now, nil without. What
 // makes a build equal to another is then what its key will most likely be made
 // of, as far as earlier builds of the overlay tell.
-func (r *Renderer) recall(files fs.FS, res render.Resolution, f clusters.Fleet, c clusters.Cluster) (out *outcome, equal string) {
+func (r *Renderer) recall(a source.Artifact, res render.Resolution, f clusters.Fleet, c clusters.Cluster) (out *outcome, equal string) {
 	equal = overlayKey(res)
-	r.mu.Lock()
-	asked := slices.Clone(r.memory.questions[equal])
-	r.mu.Unlock()
+	asked, out := r.again(contentOf(a), equal, f, c)
+	if out != nil {
+		return out, ""
+	}
+	files := a.Files
 	answers := map[string]string{}
 	for i, q := range slices.Backward(asked) {
 		key, ok := answerAll(files, res, q, answers, r.limits, f, c)
@@ -69,6 +77,7 @@ func (r *Renderer) recall(files fs.FS, res render.Resolution, f clusters.Fleet, 
 			continue
 		}
 		if out := r.lookup(key, q); out != nil {
+			r.settle(contentOf(a), equal, out)
 			return out, ""
 		}
 		if i == len(asked)-1 {
@@ -76,6 +85,68 @@ func (r *Renderer) recall(files fs.FS, res render.Resolution, f clusters.Fleet, 
 		}
 	}
 	return nil, equal
+}
+
+// contentOf tells one state of a folder from every other, empty where that is not
+// known. A link may lead out of the folder, so that its hash alone does not.
+func contentOf(a source.Artifact) string {
+	h, ok := a.Files.(hasher)
+	if !ok || a.Revision.Commit == "" {
+		return ""
+	}
+	root, err := h.Hash(".")
+	if err != nil || root == "" {
+		return ""
+	}
+	return a.Revision.Commit + root
+}
+
+// again finds what another cluster of this very content was given, by the values
+// of this one; else the questions that are known of the overlay.
+func (r *Renderer) again(content, overlay string, f clusters.Fleet, c clusters.Cluster) (asked []*questions, out *outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := &r.memory
+	if content != "" && content == m.content {
+		for _, q := range slices.Backward(m.questions[overlay]) {
+			if key, ok := valuesKey(overlay, q.names, f, c); ok && m.now[key] != nil {
+				m.stats.Shared++
+				return nil, m.now[key]
+			}
+		}
+	}
+	return slices.Clone(m.questions[overlay]), nil
+}
+
+// settle notes what a content gives for an overlay and values.
+func (r *Renderer) settle(content, overlay string, out *outcome) {
+	if content == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := &r.memory
+	if m.content != content || len(m.now) >= m.size {
+		m.content, m.now = content, map[string]*outcome{}
+	}
+	key := overlay
+	for _, v := range out.used {
+		key += "\x00" + v.Name + "\x00" + v.Value
+	}
+	m.now[key] = out
+}
+
+// valuesKey is the key of settle for a cluster, false where a value is lacking.
+func valuesKey(overlay string, names []string, f clusters.Fleet, c clusters.Cluster) (string, bool) {
+	key := overlay
+	for _, name := range names {
+		value, ok := render.Lookup(name, c, f.Name)
+		if !ok {
+			return "", false
+		}
+		key += "\x00" + name + "\x00" + value
+	}
+	return key, true
 }
 
 func (r *Renderer) lookup(key render.Key, q *questions) *outcome {
@@ -119,13 +190,17 @@ func answerAll(files fs.FS, res render.Resolution, q *questions, answers map[str
 
 // remember keeps an outcome that depends on nothing but its key: not one that
 // names its cluster or comes of a failing disk.
-func (r *Renderer) remember(res render.Resolution, out *outcome) {
+func (r *Renderer) remember(content string, res render.Resolution, out *outcome) {
+	fault, judged := errors.AsType[*render.Error](out.err)
+	keep := out.err == nil || judged && fault.Code != render.UndefinedSubstitution
+	if keep {
+		defer r.settle(content, overlayKey(res), out)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := &r.memory
 	m.stats.Built++
-	fault, judged := errors.AsType[*render.Error](out.err)
-	if out.err != nil && (!judged || fault.Code == render.UndefinedSubstitution) {
+	if !keep {
 		return
 	}
 	m.clock++
