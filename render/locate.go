@@ -52,11 +52,7 @@ type search struct {
 
 // stepsOf takes a path apart: keys, and indexes as numbers.
 func stepsOf(field string) []string {
-	var steps []string
-	for _, part := range strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		steps = append(steps, part)
-	}
-	return steps
+	return strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 }
 
 func (s *search) found(file string, line, depth int) {

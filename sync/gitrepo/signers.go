@@ -34,7 +34,7 @@ func (v Verify) sshSigner(s signed) (string, error) {
 	if err != nil {
 		return "", errors.New("its SSH signature cannot be read")
 	}
-	if f := signature.Signature.Format; f == ssh.KeyAlgoRSA || f == ssh.InsecureKeyAlgoDSA {
+	if f := signature.Signature.Format; f == ssh.KeyAlgoRSA || f == "ssh-dss" {
 		return "", fmt.Errorf("its SSH signature is of algorithm %s, which is broken", f)
 	}
 	shown := ssh.FingerprintSHA256(signature.PublicKey)

@@ -2,7 +2,6 @@ package gitrepo
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"os"
@@ -325,7 +324,7 @@ func FuzzSplitCommit(f *testing.F) {
 			t.Errorf("payload %q of %q", s.payload, content)
 		}
 		if len(s.payload)+len(s.signature) > len(content)+1 {
-			t.Error(fmt.Sprintf("%d bytes of %d", len(s.payload)+len(s.signature), len(content)))
+			t.Errorf("%d bytes of %d", len(s.payload)+len(s.signature), len(content))
 		}
 	})
 }
