@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,7 @@ type outputFlags struct {
 	failOn   string
 	baseline string
 	known    map[string]report.Severity // findings of the baseline, by ID
+	names    map[string]string          // of its clusters, by who they are
 }
 
 func (o *outputFlags) bind(cmd *cobra.Command) {
@@ -84,7 +86,34 @@ func (o *outputFlags) readBaseline() error {
 	for _, f := range r.Findings {
 		o.known[f.ID] = f.Severity
 	}
+	o.names = namesOf(r)
 	return nil
+}
+
+// namesOf are the names of clusters by who they are; of two of one identity
+// neither is told by it.
+func namesOf(r report.Report) map[string]string {
+	names, twice := map[string]string{}, map[string]bool{}
+	for _, c := range r.Clusters {
+		_, known := names[c.Identity]
+		twice[c.Identity] = known || twice[c.Identity]
+		names[c.Identity] = c.Name
+	}
+	delete(names, "")
+	maps.DeleteFunc(names, func(id, _ string) bool { return twice[id] })
+	return names
+}
+
+// renamed are the names that clusters had in the baseline, by those that they
+// have now.
+func (o *outputFlags) renamed(r report.Report) map[string]string {
+	out := map[string]string{}
+	for id, now := range namesOf(r) {
+		if was, ok := o.names[id]; ok && was != now {
+			out[now] = was
+		}
+	}
+	return out
 }
 
 func (o *outputFlags) keep() func(coverage.State) bool {
@@ -172,15 +201,19 @@ func (o *outputFlags) found(r report.Report) bool {
 	case "none":
 		return false
 	case "new":
-		return slices.ContainsFunc(r.Findings, o.isNew)
+		renamed := o.renamed(r)
+		return slices.ContainsFunc(r.Findings, func(f report.Finding) bool { return o.isNew(f, renamed) })
 	}
 	return r.Summary.Findings.AtLeast(report.Severity(o.failOn))
 }
 
 // isNew tells whether a finding is worse than it was in the baseline, which may
 // not have it at all.
-func (o *outputFlags) isNew(f report.Finding) bool {
+func (o *outputFlags) isNew(f report.Finding, renamed map[string]string) bool {
 	was, known := o.known[f.ID]
+	if name, ok := renamed[f.Cluster]; ok && !known {
+		was, known = o.known[f.IDUnder(name)]
+	}
 	if !known {
 		was = report.Info
 	}

@@ -32,6 +32,16 @@ func findingID(cluster string, c coverage.Cause) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// IDUnder is the identity that the finding had while its cluster went by another
+// name: who a cluster is does not change with that.
+func (f Finding) IDUnder(name string) string {
+	cause := f.Cause
+	if rest, ok := strings.CutPrefix(cause.Key, f.Cluster); ok && cause.Kind == "observation" {
+		cause.Key = name + rest
+	}
+	return findingID(name, cause)
+}
+
 // gathering collects what hangs below one cause.
 type gathering struct {
 	finding    Finding
