@@ -39,7 +39,8 @@ endif
 fuzz: ## fuzz each target for FUZZTIME
 	@for t in $(FUZZ); do echo "$$t"; go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) "$${t%:*}"; done
 
-prove: kube ## a restless cluster for D: every planted fault is found, and nothing else
+prove: kube ## the long proofs: a repository of 200,000 files, and a restless cluster for D
+	ROLLCALL_FILES=200000 go test -count=1 -v -run '^TestLargeRepository$$' ./sync/gitrepo | grep -E 'files|^ok|FAIL'
 	ROLLCALL_CHURN=$(D) go test -count=1 -v -timeout 2h -run '^TestRealChurn$$' ./cmd/rollcall | grep -vE '^ +[EIW][0-9]{4}|"level":'
 
 golden: ## rewrite golden files; read the diff before you commit it

@@ -51,7 +51,7 @@ type Credential struct {
 	Administrator bool          // it may do everything
 	Expires       time.Time     // zero when not known
 	Unverified    bool          // the server's certificate is not checked
-	Skew          time.Duration // of the server's clock against ours; a second either way is nothing
+	Skew          time.Duration // of the server's clock against ours, zero up to two seconds
 }
 
 // Blank is an optional resource that could not be read, because reading it is

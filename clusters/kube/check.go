@@ -90,8 +90,8 @@ func (s *session) check(ctx context.Context, may []string) (Access, error) {
 	if !l.Expires.IsZero() {
 		a.Expires = new(l.Expires.UTC())
 	}
-	if l.Skew.Abs() > 2*time.Second {
-		a.Skew = l.Skew.Round(time.Second).String()
+	if l.Skew != 0 {
+		a.Skew = l.Skew.String()
 	}
 	return a, nil
 }

@@ -113,7 +113,10 @@ func (s *session) noteClock(began time.Time, h http.Header) {
 		return
 	}
 	now := time.Now()
-	skew := date.Sub(began.Add(now.Sub(began) / 2))
+	skew := date.Sub(began.Add(now.Sub(began) / 2)).Round(time.Second)
+	if skew.Abs() <= 2*time.Second { // Date is cut to a second, and an answer takes its time
+		skew = 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.clockSeen {
