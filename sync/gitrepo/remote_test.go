@@ -312,6 +312,16 @@ func TestFetchCommitFromAServerThatRefusesHashes(t *testing.T) {
 	if lists, packs := s.counts(); lists != 1 || packs != 0 {
 		t.Errorf("cached: got %d lists and %d packs, want 1 and 0", lists, packs)
 	}
+	// Only the branch that is named is looked through.
+	if got := content(t, fetch(t, s.config(Config{Ref: Ref{Branch: "main", Commit: first}})).Files, "v.txt"); got != "one" {
+		t.Errorf("with its branch: got %q", got)
+	}
+	r.git("checkout", "-q", "--orphan", "other")
+	r.change("other")
+	err := fetchError(t, s.config(Config{Ref: Ref{Branch: "other", Commit: first}}))
+	if wantText(t, err, `branch "other" does not lead to it`); !errors.Is(err, ErrRefNotFound) {
+		t.Errorf("want ErrRefNotFound, got %v", err)
+	}
 }
 
 // login is a handler that wants this Authorization, and echoes what it got, as
