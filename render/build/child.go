@@ -47,8 +47,10 @@ func Child(in io.Reader, out io.Writer) int {
 	}
 }
 
-// limitMemory makes the collector work hard before the kernel refuses memory.
+// limitMemory lets the collector rest while there is room, since a build is short
+// and leaves little, and work hard before the kernel refuses memory.
 func limitMemory(bytes int64) {
+	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(bytes / 4 * 3)
 	limitData(uint64(bytes))
 }
