@@ -49,6 +49,7 @@ type Credential struct {
 	Powers        []string      // of a policy, that it has; only where Want asks
 	Because       []string      // what gives them, such as "delete pods"
 	Administrator bool          // it may do everything
+	Issued        time.Time     // zero when not known
 	Expires       time.Time     // zero when not known
 	Unverified    bool          // the server's certificate is not checked
 	Skew          time.Duration // of the server's clock against ours, zero up to two seconds

@@ -22,7 +22,8 @@ import (
 
 // credentialOf is what a configuration tells of its login without a request.
 func credentialOf(c *rest.Config) clusters.Credential {
-	return clusters.Credential{Expires: expiry(c), Unverified: c.Insecure}
+	from, until := life(c)
+	return clusters.Credential{Issued: from, Expires: until, Unverified: c.Insecure}
 }
 
 // routeOf is how a configuration reaches its cluster, without what is secret.
@@ -50,16 +51,21 @@ func routeOf(c *rest.Config) Route {
 	return r
 }
 
-// expiry is when the certificate or the token ends; of the two, whichever is
-// first. An exec plugin makes new ones, and basic logins have no end.
-func expiry(c *rest.Config) time.Time {
-	var ends time.Time
-	for _, at := range []time.Time{certificateEnd(content(c.CertData, c.CertFile)), tokenEnd(string(content([]byte(c.BearerToken), c.BearerTokenFile)))} {
-		if !at.IsZero() && (ends.IsZero() || at.Before(ends)) {
-			ends = at
+// life is from when until when the certificate or the token holds; of the two,
+// the one that ends first. An exec plugin makes new ones, and basic logins have no
+// end.
+func life(c *rest.Config) (from, until time.Time) {
+	for _, of := range []func() (from, until time.Time){
+		func() (from, until time.Time) { return certificateLife(content(c.CertData, c.CertFile)) },
+		func() (from, until time.Time) {
+			return tokenLife(string(content([]byte(c.BearerToken), c.BearerTokenFile)))
+		},
+	} {
+		if f, u := of(); !u.IsZero() && (until.IsZero() || u.Before(until)) {
+			from, until = f, u
 		}
 	}
-	return ends
+	return from, until
 }
 
 // content is the data, or what the file has; a file that cannot be read is told
@@ -75,35 +81,39 @@ func content(data []byte, file string) []byte {
 	return read
 }
 
-func certificateEnd(data []byte) time.Time {
+func certificateLife(data []byte) (from, until time.Time) {
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return time.Time{}
+		return from, until
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return time.Time{}
+		return from, until
 	}
-	return cert.NotAfter
+	return cert.NotBefore, cert.NotAfter
 }
 
-// tokenEnd reads the claim exp of a JSON Web Token; others tell no end.
-func tokenEnd(token string) time.Time {
+// tokenLife reads the claims iat and exp of a JSON Web Token; others tell no end.
+func tokenLife(token string) (from, until time.Time) {
 	parts := strings.Split(strings.TrimSpace(token), ".")
 	if len(parts) != 3 {
-		return time.Time{}
+		return from, until
 	}
 	body, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return time.Time{}
+		return from, until
 	}
 	var claims struct {
+		Iat int64 `json:"iat"`
 		Exp int64 `json:"exp"`
 	}
 	if json.Unmarshal(body, &claims) != nil || claims.Exp <= 0 {
-		return time.Time{}
+		return from, until
 	}
-	return time.Unix(claims.Exp, 0)
+	if claims.Iat > 0 {
+		from = time.Unix(claims.Iat, 0)
+	}
+	return from, time.Unix(claims.Exp, 0)
 }
 
 // noteClock compares a server's clock with ours, by the first answer.

@@ -117,7 +117,7 @@ var Codes = []Code{
 	{"SourceRewritten", Warning, "the ref was moved to another history: the commit judged before is not behind it", "ask who pushed by force, or moved the tag"},
 	{"ObservationStale", Warning, "the snapshot of a recorded cluster is older than the policy's staleAfter", "see that rollcall record --push runs there"},
 	{"InsecureTLS", Warning, "the certificate of a cluster's API server is not verified", "put the cluster's CA into the kubeconfig and remove insecure-skip-tls-verify"},
-	{"CredentialExpires", Warning, "the credential of a cluster ends within 14 days", "renew it: rollcall cluster grant NAME"},
+	{"CredentialExpires", Warning, "the credential of a cluster ends within 14 days, or a fifth of its life", "renew it: rollcall cluster grant NAME"},
 	{"CredentialCanWrite", Info, "a credential may change what the policy does not allow", "give rollcall one of its own: rollcall cluster grant NAME"},
 	{"ClockSkew", Warning, "the clocks of a cluster and of rollcall differ by more than a minute, so that ages are wrong", "set the clocks by NTP"},
 	{"IdentityChanged", Error, "another cluster answers than the one that was registered", "if it was built anew, register it again: rollcall cluster add NAME --replace"},

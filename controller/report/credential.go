@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// expiresSoon is how long before its end a credential is a finding.
+	// expiresSoon is how long before its end a credential is a finding; of one that
+	// is made for less, the last fifth, since somebody renews it.
 	expiresSoon = 14 * 24 * time.Hour
 
 	// muchSkew is from where on ages and graces are judged wrongly.
@@ -28,7 +29,11 @@ func credentialFindings(j Judged) []Finding {
 	if c.Unverified {
 		say("InsecureTLS", "certificate", "the kubeconfig says insecure-skip-tls-verify: whoever stands between can answer for the cluster and take the credential")
 	}
-	if !c.Expires.IsZero() && c.Expires.Before(j.Live.ObservedAt.Add(expiresSoon)) {
+	soon := expiresSoon
+	if !c.Issued.IsZero() {
+		soon = min(soon, c.Expires.Sub(c.Issued)/5)
+	}
+	if !c.Expires.IsZero() && c.Expires.Before(j.Live.ObservedAt.Add(soon)) {
 		say("CredentialExpires", "end", "the credential ends at %s", c.Expires.UTC().Format(time.RFC3339))
 	}
 	if c.Skew.Abs() > muchSkew {

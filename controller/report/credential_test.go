@@ -18,6 +18,8 @@ func TestCredentialFindings(t *testing.T) {
 		"Good":       {clusters.Cluster{}, clusters.Credential{Expires: at.Add(365 * 24 * time.Hour), Skew: 2 * time.Second}, ""},
 		"Insecure":   {clusters.Cluster{}, clusters.Credential{Unverified: true}, "InsecureTLS: the kubeconfig says insecure-skip-tls-verify: whoever stands between can answer for the cluster and take the credential"},
 		"EndsSoon":   {clusters.Cluster{}, clusters.Credential{Expires: at.Add(24 * time.Hour)}, "CredentialExpires: the credential ends at 2026-12-02T09:00:00Z"},
+		"ShortLife":  {clusters.Cluster{}, clusters.Credential{Issued: at.Add(-time.Hour), Expires: at.Add(23 * time.Hour)}, ""},
+		"ShortEnds":  {clusters.Cluster{}, clusters.Credential{Issued: at.Add(-20 * time.Hour), Expires: at.Add(4 * time.Hour)}, "CredentialExpires: the credential ends at 2026-12-01T13:00:00Z"},
 		"Ahead":      {clusters.Cluster{}, clusters.Credential{Skew: 2 * time.Hour}, "ClockSkew: the clock of the API server is 2h0m0s ahead of ours"},
 		"Behind":     {clusters.Cluster{}, clusters.Credential{Skew: -2 * time.Hour}, "ClockSkew: the clock of the API server is 2h0m0s behind ours"},
 		"MayRoll":    {clusters.Cluster{}, clusters.Credential{Powers: []string{"roll"}, Because: []string{"delete pods"}}, "CredentialCanWrite: the credential may delete pods, and the policy allows no roll"},
