@@ -118,9 +118,10 @@ func (r *Renderer) again(content, overlay string, f clusters.Fleet, c clusters.C
 	return slices.Clone(m.questions[overlay]), nil
 }
 
-// settle notes what a content gives for an overlay and values.
+// settle notes what a content gives for an overlay and values, unless a path
+// could not be read, which may be no fault of the content.
 func (r *Renderer) settle(content, overlay string, out *outcome) {
-	if content == "" {
+	if content == "" || slices.ContainsFunc(out.inputs, func(in render.Input) bool { return refused(in.Hash) }) {
 		return
 	}
 	r.mu.Lock()

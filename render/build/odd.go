@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -41,21 +42,37 @@ func (g *guard) odd(res render.Resolution, all scope, objects []unstructured.Uns
 	return origins, append(out, g.deprecated()...)
 }
 
-// declares finds what declares an object: by the name that the overlay gives it,
-// of a generated one without its hash.
+// declares finds what declares an object, the surest of those that may.
 func declares(candidates []candidate, u *unstructured.Unstructured) int {
+	found, best := -1, 0
+	for i, c := range candidates {
+		if sure := c.declares(u); sure > best {
+			found, best = i, sure
+		}
+	}
+	return found
+}
+
+// declares tells how surely it is what declares an object, zero for not: by the
+// name that the overlay gives it, of a generated one without its hash.
+func (c candidate) declares(u *unstructured.Unstructured) int {
 	gvk := u.GroupVersionKind()
-	return slices.IndexFunc(candidates, func(c candidate) bool {
-		if c.gvk.Group != gvk.Group || c.gvk.Kind != gvk.Kind {
-			return false
-		}
-		name := c.names[len(c.names)-1]
-		if c.object == nil {
-			return u.GetName() == name || strings.HasPrefix(u.GetName(), name+"-")
-		}
-		namespace := c.namespaces[len(c.namespaces)-1]
-		return u.GetName() == name && (namespace == "" || namespace == u.GetNamespace())
-	})
+	name, namespace := c.names[len(c.names)-1], c.namespaces[len(c.namespaces)-1]
+	switch {
+	case c.gvk.Group != gvk.Group || c.gvk.Kind != gvk.Kind:
+		return 0
+	case c.object == nil && strings.HasPrefix(u.GetName(), name+"-"):
+		return 1
+	case u.GetName() != name:
+		return 0
+	case c.object == nil:
+		return 2
+	case namespace == u.GetNamespace():
+		return 4
+	case namespace == "":
+		return 3
+	}
+	return 0
 }
 
 func dropped(overlay string, c candidate) render.Error {
@@ -86,34 +103,58 @@ func changes(c candidate, u *unstructured.Unstructured) []render.Error {
 	return out
 }
 
-// tolerations of a DaemonSet, each in one word.
-func tolerations(u *unstructured.Unstructured) []string {
+// toleration is one of a DaemonSet, as far as it says which taints it is for.
+type toleration struct{ key, operator, value, effect string }
+
+func tolerations(u *unstructured.Unstructured) []toleration {
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "spec", "tolerations")
 	items, _ := list.([]any)
-	var out []string
+	var out []toleration
 	for _, item := range items {
 		m, ok := item.(map[string]any)
 		if !ok {
 			continue
 		}
 		field := func(name string) string { text, _ := m[name].(string); return text }
-		text := field("key")
-		if text == "" {
-			text = "(every key)"
-		}
-		if v := field("value"); v != "" {
-			text += "=" + v
-		}
-		if e := field("effect"); e != "" {
-			text += ":" + e
-		}
-		out = append(out, text)
+		out = append(out, toleration{field("key"), cmp.Or(field("operator"), "Equal"), field("value"), field("effect")})
 	}
 	return out
 }
 
-func lacking(before, after []string) []string {
-	return slices.DeleteFunc(slices.Clone(before), func(t string) bool { return slices.Contains(after, t) })
+// String is one word.
+func (t toleration) String() string {
+	text := cmp.Or(t.key, "(every key)")
+	if t.value != "" {
+		text += "=" + t.value
+	}
+	if t.effect != "" {
+		text += ":" + t.effect
+	}
+	return text
+}
+
+// covers tells whether it is for every taint that another is for.
+func (t toleration) covers(other toleration) bool {
+	switch {
+	case t == other:
+		return true
+	case t.effect != "" && t.effect != other.effect:
+		return false
+	case t.operator == "Exists":
+		return t.key == "" || t.key == other.key
+	}
+	return t.key == other.key && t.operator == other.operator && t.value == other.value
+}
+
+// lacking names those of before that none of after covers.
+func lacking(before, after []toleration) []string {
+	var lost []string
+	for _, b := range before {
+		if !slices.ContainsFunc(after, func(a toleration) bool { return a.covers(b) }) {
+			lost = append(lost, b.String())
+		}
+	}
+	return lost
 }
 
 // added are the keys that a mapping has in one object and not in the other.

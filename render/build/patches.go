@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 
@@ -75,6 +76,9 @@ func (j *judge) within(k *kustomization, s scope) scope {
 			s.unsure = s.unsure || sub.unsure
 		}
 		for i := range k.objects[e.field] {
+			if local(&k.objects[e.field][i]) {
+				continue
+			}
 			s.candidates = append(s.candidates, candidateOf(show(path.Join(k.dir, e.value)), &k.objects[e.field][i]))
 		}
 	}
@@ -95,6 +99,12 @@ func (j *judge) within(k *kustomization, s scope) scope {
 func candidateOf(file string, u *unstructured.Unstructured) candidate {
 	gvk := u.GroupVersionKind()
 	return candidate{resid.NewGvk(gvk.Group, gvk.Version, gvk.Kind), []string{u.GetName()}, []string{u.GetNamespace()}, file, u}
+}
+
+// local tells objects that kustomize leaves out, as their files ask.
+func local(u *unstructured.Unstructured) bool {
+	v, there := u.GetAnnotations()[konfig.IgnoredByKustomizeAnnotation]
+	return there && v != "false"
 }
 
 func generated(k *kustomization) []candidate {
@@ -119,7 +129,11 @@ func renamed(k *kustomization, s scope) scope {
 		if prefix+suffix != "" && !keepsName(c.gvk.Kind) {
 			c.names = []string{c.names[0], prefix + c.names[len(c.names)-1] + suffix}
 		}
-		if namespace != "" {
+		switch {
+		case namespace == "":
+		case c.gvk.Kind == "Namespace" && c.gvk.Group == "": // kustomize makes it the one that the others are in
+			c.names = []string{c.names[0], namespace}
+		case !c.gvk.IsClusterScoped():
 			c.namespaces = []string{c.namespaces[0], namespace}
 		}
 		out.candidates = append(out.candidates, c)
@@ -133,7 +147,7 @@ func keepsName(kind string) bool {
 }
 
 // mayRename finds in a patch what can give an object another identity.
-var mayRename = regexp.MustCompile(`/metadata/name|/kind|/apiVersion`)
+var mayRename = regexp.MustCompile(`/metadata(/name|[^/\w-]|$)|/kind|/apiVersion`)
 
 // patchRenames tells whether a patch may rename objects, which is not
 // followed here.

@@ -39,7 +39,7 @@ func build(t *tree, res render.Resolution, unguarded bool) (r rendered, err erro
 		}
 	}()
 	overlay := path.Join(treeRoot, res.Overlay)
-	if err := t.exists(overlay, fmt.Sprintf("target %q: overlay", res.Target)); err != nil {
+	if err := t.exists(overlay, "the overlay"); err != nil {
 		return r, err
 	}
 	g := newGuard(t)
@@ -239,7 +239,7 @@ func namespaces(res render.Resolution, objects []unstructured.Unstructured) []re
 		case res.Namespace != "":
 			u.SetNamespace(res.Namespace)
 		default:
-			missing = append(missing, render.Error{Code: render.NoNamespace, File: res.Overlay, Field: render.Name(u), Message: fmt.Sprintf("the object has no namespace: set it in the kustomization, or give target %q a namespace", res.Target)})
+			missing = append(missing, render.Error{Code: render.NoNamespace, File: res.Overlay, Field: render.Name(u), Message: "the object has no namespace: set it in the kustomization, or give the target a namespace"})
 		}
 	}
 	return missing

@@ -129,7 +129,11 @@ func (t *tree) kind(abs string) (entryKind, error) {
 
 // refusal stands for a hash where a path cannot be read: a build that failed of
 // it must not be taken for one of a commit where it can.
-func refusal(err error) string { return "refused: " + err.Error() }
+func refusal(err error) string { return unread + err.Error() }
+
+const unread = "refused: "
+
+func refused(hash string) bool { return strings.HasPrefix(hash, unread) }
 
 // record notes the hash of a file's content.
 func (t *tree) record(name string) (string, error) {

@@ -92,12 +92,12 @@ func (r *Repository) askAppToken(ctx context.Context) (token string, until time.
 		return "", time.Time{}, fmt.Errorf("%w: %w", ErrUnreachable, bare(err))
 	}
 	defer res.Body.Close()
-	return tokenOf(res)
+	return tokenOf(res, credentials{secrets: []string{proof}})
 }
 
 // tokenOf reads GitHub's answer. What it says of a refusal is quoted; a token
-// never is.
-func tokenOf(res *http.Response) (token string, until time.Time, err error) {
+// never is, nor what it was asked with.
+func tokenOf(res *http.Response, asked credentials) (token string, until time.Time, err error) {
 	content, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("%w: reading the answer: %w", ErrUnreachable, err)
@@ -112,7 +112,7 @@ func tokenOf(res *http.Response) (token string, until time.Time, err error) {
 	case res.StatusCode == http.StatusCreated && decoded == nil && answer.Token != "":
 		return answer.Token, answer.ExpiresAt, nil
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, res.StatusCode == http.StatusNotFound, res.StatusCode == http.StatusUnprocessableEntity:
-		said := cmp.Or(answer.Message, http.StatusText(res.StatusCode))
+		said := asked.scrub(cmp.Or(answer.Message, http.StatusText(res.StatusCode)))
 		return "", time.Time{}, fmt.Errorf("%w: %w: %q: check appID, installationID and keyFile, and that the app is installed on this repository with read access to its contents", ErrUnauthorized, statusError(res.StatusCode), said[:min(len(said), maxSaid)])
 	}
 	return "", time.Time{}, fmt.Errorf("asking for a token: %w", statusError(res.StatusCode))

@@ -23,7 +23,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"rollcall.dev/rollcall/sync/source"
@@ -70,6 +69,7 @@ type Repository struct {
 
 // published is what a fetch returned.
 type published struct {
+	target   target
 	snapshot *snapshot
 	revision source.Revision
 }
@@ -139,6 +139,15 @@ func (r *Repository) fetch(ctx context.Context) (source.Artifact, error) {
 	if err != nil {
 		return source.Artifact{}, err
 	}
+	a, err := r.take(ctx, t, s)
+	if err != nil && r.remembered(t) != s {
+		s.objects.close() // nobody was given it
+	}
+	return a, err
+}
+
+// take verifies a commit that was read, and publishes it.
+func (r *Repository) take(ctx context.Context, t target, s *snapshot) (_ source.Artifact, err error) {
 	rev := r.revision(t, s)
 	if rev.SignedBy, err = r.verify.check(s.objects, t); err != nil {
 		return source.Artifact{}, err
@@ -163,11 +172,11 @@ func (r *Repository) revision(t target, s *snapshot) source.Revision {
 	}
 }
 
-// remembered is the last published snapshot if it is of this commit.
-func (r *Repository) remembered(commit plumbing.Hash) *snapshot {
+// remembered is the last published snapshot if it is of this commit, by this tag.
+func (r *Repository) remembered(t target) *snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.last == nil || r.last.snapshot.commit.Hash != commit {
+	if r.last == nil || r.last.target.commit != t.commit || r.last.target.want != t.want {
 		return nil
 	}
 	return r.last.snapshot

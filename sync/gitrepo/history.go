@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -20,39 +21,38 @@ func (r *Repository) moved(ctx context.Context, o *objects, t target, now, befor
 	case r.want.isTag():
 		return true // a tag is for one commit
 	}
-	behind, whole := o.ancestors(ctx, now, before)
+	behind, cut := o.ancestors(ctx, now, before)
 	if behind == nil {
 		return false
 	}
-	if whole {
+	if len(cut) == 0 {
 		return true
 	}
-	// Both histories meet, and before is not where they do.
+	// What lies behind a cut is not known, but before does not where it came from
+	// that commit itself.
 	mine, _ := o.ancestors(ctx, before, plumbing.ZeroHash)
 	delete(mine, before)
-	for h := range mine {
-		if behind[h] {
-			return true
-		}
-	}
-	return false
+	return !slices.ContainsFunc(cut, func(h plumbing.Hash) bool { return !mine[h] })
 }
 
-// ancestors are the commits from which one came, and whether these are all of
-// them; nil when want is among them, or when there are too many to tell.
-func (o *objects) ancestors(ctx context.Context, from, want plumbing.Hash) (found map[plumbing.Hash]bool, whole bool) {
-	found, whole = map[plumbing.Hash]bool{from: true}, true
+// ancestors are the commits from which one came, and those of them that are not
+// there, where history is cut short; nil when want is among them, or when there
+// are too many to tell.
+func (o *objects) ancestors(ctx context.Context, from, want plumbing.Hash) (found map[plumbing.Hash]bool, cut []plumbing.Hash) {
+	found = map[plumbing.Hash]bool{from: true}
 	for todo := []plumbing.Hash{from}; len(todo) > 0; {
 		h := todo[0]
 		todo = todo[1:]
 		if len(found) > maxHistory || ctx.Err() != nil {
-			return nil, false
+			return nil, nil
 		}
 		parents, there := o.parents(h)
-		whole = whole && there
+		if !there {
+			cut = append(cut, h)
+		}
 		for _, p := range parents {
 			if p == want {
-				return nil, false
+				return nil, nil
 			}
 			if !found[p] {
 				found[p] = true
@@ -60,5 +60,5 @@ func (o *objects) ancestors(ctx context.Context, from, want plumbing.Hash) (foun
 			}
 		}
 	}
-	return found, whole
+	return found, cut
 }

@@ -54,7 +54,7 @@ func (r *Repository) publish(ctx context.Context, t target, s *snapshot, rev *so
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = &published{s, *rev}
+	r.last = &published{t, s, *rev}
 	r.last.revision.Replaced = ""
 	return nil
 }
@@ -94,7 +94,7 @@ func (r *Repository) Last(ctx context.Context) (source.Artifact, error) {
 	last := r.last
 	r.mu.Unlock()
 	if last != nil {
-		return r.serve(last.snapshot, last.revision)
+		return r.again(last.target, last.snapshot, last.revision)
 	}
 	if !r.records() {
 		return source.Artifact{}, ErrNeverFetched
@@ -107,12 +107,22 @@ func (r *Repository) Last(ctx context.Context) (source.Artifact, error) {
 	if err != nil {
 		return source.Artifact{}, fmt.Errorf("reading commit %s, which was fetched last: %w", rec.Commit, err)
 	}
-	t := target{ref: rec.Ref, commit: s.commit.Hash, want: plumbing.NewHash(rec.Commit)}
+	t := target{ref: rec.Ref, commit: s.commit.Hash, want: plumbing.NewHash(rec.Commit), named: r.want.Semver != ""}
 	if rec.Tag != "" {
 		t.want = plumbing.NewHash(rec.Tag)
 	}
 	rev := r.revision(t, s)
 	rev.FetchedAt = rec.FetchedAt
+	a, err := r.again(t, s, rev)
+	if err != nil {
+		s.objects.close()
+	}
+	return a, err
+}
+
+// again serves a commit of before to whoever still trusts it: the files that
+// say who is trusted may have changed since.
+func (r *Repository) again(t target, s *snapshot, rev source.Revision) (_ source.Artifact, err error) {
 	if rev.SignedBy, err = r.verify.check(s.objects, t); err != nil {
 		return source.Artifact{}, err
 	}

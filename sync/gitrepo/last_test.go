@@ -126,6 +126,13 @@ func TestHistoryRewritten(t *testing.T) {
 			r.git("merge", "-q", "-X", "ours", "-m", "m", "main")
 			r.git("branch", "-M", "side", "main")
 		}, false},
+		"FarBehindAMerge": {func(r repo) {
+			many(r, 40)
+			r.git("checkout", "-q", "-b", "side", "HEAD~41")
+			r.commit("side")
+			r.git("merge", "-q", "-m", "m", "main")
+			r.git("branch", "-M", "side", "main")
+		}, false},
 		"MergeIntoTheOld": {func(r repo) {
 			r.git("checkout", "-q", "-b", "side", "HEAD~2")
 			r.commit("side")

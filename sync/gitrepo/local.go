@@ -55,7 +55,7 @@ func (r *Repository) resolveLocal(ctx context.Context, o *objects) (target, *sna
 			return target{}, nil, err
 		}
 	}
-	if s := r.remembered(t.commit); s != nil {
+	if s := r.remembered(t); s != nil {
 		return t, s, nil
 	}
 	s, err := o.verify(ctx, t.commit)

@@ -34,6 +34,7 @@ type target struct {
 	want   plumbing.Hash // what to ask the remote for: an annotated tag itself
 	commit plumbing.Hash
 	exact  bool                   // declared as a commit, so no ref needs to lead to it
+	named  bool                   // chosen by the version in its name
 	branch plumbing.ReferenceName // where to look for an exact one; empty: everywhere
 }
 
@@ -132,7 +133,7 @@ func (w wanted) find(r refs) (target, error) {
 	if !ok {
 		return target{}, fmt.Errorf("%w: %s", ErrRefNotFound, w.missing(r))
 	}
-	t := target{ref: ref, want: tip, commit: tip}
+	t := target{ref: ref, want: tip, commit: tip, named: w.versions != nil}
 	if p, ok := r.peeled[name]; ok {
 		t.commit = p
 	}

@@ -43,7 +43,7 @@ func (r *Repository) readRemote(ctx context.Context) (target, *snapshot, error) 
 	if err != nil {
 		return target{}, nil, err
 	}
-	if snap := r.remembered(t.commit); snap != nil {
+	if snap := r.remembered(t); snap != nil {
 		return t, snap, nil
 	}
 	unlock, err := r.cache.lock(ctx)

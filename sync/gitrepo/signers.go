@@ -88,7 +88,11 @@ func parseSigners(content []byte) ([]allowedSigner, error) {
 }
 
 func parseSigner(line string) (allowedSigner, error) {
-	names, rest, _ := strings.Cut(line, " ")
+	at := strings.IndexAny(line, " \t")
+	if at < 0 {
+		at = len(line)
+	}
+	names, rest := line[:at], line[at:]
 	if quoted, ok := strings.CutPrefix(line, `"`); ok {
 		names, rest, _ = strings.Cut(quoted, `"`)
 	}
@@ -149,7 +153,7 @@ func (a *allowedSigner) admits(key ssh.PublicKey, at time.Time) (who, refused st
 	switch {
 	case a.authority != certified || !bytes.Equal(mine.Marshal(), a.key.Marshal()):
 		return "", ""
-	case a.namespaces != nil && !slices.ContainsFunc(a.namespaces, func(n string) bool { return fits(n, namespace) }):
+	case a.namespaces != nil && !lists(a.namespaces, namespace):
 		return "", "does not let it sign for git"
 	case !a.after.IsZero() && at.Before(a.after):
 		return "", "lets it sign only after " + a.after.UTC().Format(time.RFC3339)
@@ -157,6 +161,10 @@ func (a *allowedSigner) admits(key ssh.PublicKey, at time.Time) (who, refused st
 		return "", "lets it sign only before " + a.before.UTC().Format(time.RFC3339)
 	case a.authority:
 		return a.certified(cert, at)
+	}
+	// ssh-keygen names a line by any of its patterns that the line is for.
+	if !slices.ContainsFunc(a.principals, func(p string) bool { return lists(a.principals, p) }) {
+		return "", "names nobody"
 	}
 	return strings.Join(a.principals, ","), ""
 }
@@ -168,21 +176,22 @@ func (a *allowedSigner) certified(cert *ssh.Certificate, at time.Time) (who, ref
 		return "", "made it a certificate of a host"
 	}
 	for _, p := range cert.ValidPrincipals {
-		if a.names(p) && checker.CheckCert(p, cert) == nil {
+		if lists(a.principals, p) && checker.CheckCert(p, cert) == nil {
 			return p, ""
 		}
 	}
 	return "", "made its certificate, which is for others or not valid at that time"
 }
 
-// names tells whether the line is for a principal; a pattern after ! excludes.
-func (a *allowedSigner) names(principal string) bool {
+// lists tells whether a list of patterns has a text; a pattern after ! excludes.
+func lists(patterns []string, text string) bool {
 	found := false
-	for _, p := range a.principals {
-		if not, ok := strings.CutPrefix(p, "!"); ok && fits(not, principal) {
+	for _, p := range patterns {
+		not, excludes := strings.CutPrefix(p, "!")
+		if excludes && fits(not, text) {
 			return false
 		}
-		found = found || fits(p, principal)
+		found = found || !excludes && fits(p, text)
 	}
 	return found
 }

@@ -208,6 +208,19 @@ func TestGitHubApp(t *testing.T) {
 		}
 		wantText(t, err, "GitHub App 5", "installationID")
 	})
+	t.Run("ServerRepeatsTheProof", func(t *testing.T) {
+		echo := &github{}
+		echo.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = fmt.Fprintf(w, `{"message": %q}`, "bad "+req.Header.Get("Authorization"))
+		}))
+		t.Cleanup(echo.Close)
+		err := fetchError(t, config(echo, 7, key))
+		wantText(t, err, "bad Bearer [hidden]")
+		if strings.Contains(err.Error(), "eyJ") {
+			t.Errorf("the error has the proof in it: %v", err)
+		}
+	})
 	t.Run("NoKey", func(t *testing.T) {
 		wantText(t, fetchError(t, config(g, 7, secretFile(t, secret))), "it is not PEM")
 	})

@@ -50,6 +50,9 @@ func (v Verify) check(o *objects, t target) (signer string, err error) {
 	if err == nil {
 		signer, err = v.signer(s)
 	}
+	if err == nil && v.Object == "tag" && t.named && s.name != t.ref {
+		err = fmt.Errorf("it is signed as tag %q: who gave it another name made a version of it that nobody signed", s.name)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %s: %w", ErrSignature, what, err)
 	}
@@ -60,6 +63,8 @@ func (v Verify) signer(s signed) (string, error) {
 	switch first, _, _ := strings.Cut(s.signature, "\n"); {
 	case s.signature == "":
 		return "", errors.New("it is not signed")
+	case s.at.IsZero():
+		return "", errors.New("it does not say when it was made, which decides whose signature counts")
 	case strings.HasPrefix(first, "-----BEGIN SSH SIGNATURE"):
 		return v.sshSigner(s)
 	case strings.HasPrefix(first, "-----BEGIN PGP"):
@@ -73,6 +78,7 @@ type signed struct {
 	payload   []byte
 	signature string
 	at        time.Time // when it says it was made
+	name      string    // of a tag, as signed
 }
 
 func signedCommit(o *objects, h plumbing.Hash) (signed, error) {
@@ -194,12 +200,15 @@ func signedTag(o *objects, t target) (signed, error) {
 		return signed{}, fmt.Errorf("it does not tag commit %s", t.commit)
 	}
 	s := signed{payload: content}
+	last := -1 // a message may quote a signature
 	for _, mark := range []string{"\n-----BEGIN SSH SIGNATURE-----\n", "\n-----BEGIN PGP SIGNATURE-----\n"} {
-		if at := bytes.LastIndex(content, []byte(mark)); at >= 0 {
-			s.payload, s.signature = content[:at+1], string(content[at+1:])
-		}
+		last = max(last, bytes.LastIndex(content, []byte(mark)))
+	}
+	if last >= 0 {
+		s.payload, s.signature = content[:last+1], string(content[last+1:])
 	}
 	head, _, _ := bytes.Cut(content, []byte("\n\n"))
+	s.name, _, _ = strings.Cut(string(head[len(want):]), "\n")
 	for line := range strings.Lines(string(head)) {
 		if person, ok := strings.CutPrefix(line, "tagger "); ok {
 			s.at = timeOf(strings.TrimSpace(person))
