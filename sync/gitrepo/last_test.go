@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -253,17 +254,19 @@ func TestKilledWhileFetching(t *testing.T) {
 		r.write("large.bin", strings.Repeat(string(rune('a'+i)), 1<<20))
 		v := "v" + string(rune('a'+i))
 		r.change(v)
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestKilledWhileFetching$")
+		ctx, kill := context.WithCancel(t.Context()) // by SIGKILL
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestKilledWhileFetching$")
 		cmd.Env = append(os.Environ(), killed+"="+s.URL+"/repo", killed+"_CACHE="+s.cache)
 		// It is killed when it asks for the refs, when it asks for the pack, and a
 		// little later, while it stores it.
 		s.interfere(func(_ http.ResponseWriter, req *http.Request) bool {
 			if i%3 == 0 || req.Method == http.MethodPost {
-				time.AfterFunc(time.Duration(i%3*i)*time.Millisecond, func() { _ = cmd.Process.Kill() })
+				time.AfterFunc(time.Duration(i%3*i)*time.Millisecond, kill)
 			}
 			return false
 		})
 		_ = cmd.Run()
+		kill()
 		s.interfere(nil)
 		if i%3 != 0 {
 			continue
