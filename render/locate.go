@@ -50,9 +50,28 @@ type search struct {
 	depth  int // steps of the field that are written at best
 }
 
-// stepsOf takes a path apart: keys, and indexes as numbers.
+// stepsOf takes a path apart: keys, and indexes as numbers. Between brackets a
+// key may have dots in it.
 func stepsOf(field string) []string {
-	return strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	var steps []string
+	for field != "" {
+		if rest, ok := strings.CutPrefix(field, "["); ok {
+			var step string
+			step, field, _ = strings.Cut(rest, "]")
+			steps = append(steps, step)
+			continue
+		}
+		field = strings.TrimPrefix(field, ".")
+		end := strings.IndexAny(field, ".[")
+		if end < 0 {
+			end = len(field)
+		}
+		if end > 0 {
+			steps = append(steps, field[:end])
+		}
+		field = field[end:]
+	}
+	return steps
 }
 
 func (s *search) found(file string, line, depth int) {

@@ -50,6 +50,7 @@ func (p *podRules) judge() {
 	}
 	for i := range p.pod.Containers {
 		p.container(p.at.Child("containers").Index(i), &p.pod.Containers[i], names)
+		p.hostPorts(p.at.Child("containers").Index(i).Child("ports"), p.pod.Containers[i].Ports)
 	}
 }
 
@@ -127,9 +128,6 @@ func (p *podRules) ports(at *field.Path, ports []corev1.ContainerPort) {
 		if port.HostPort != 0 {
 			p.port(at.Child("hostPort"), port.HostPort)
 		}
-		if p.pod.HostNetwork && port.HostPort != 0 && port.HostPort != port.ContainerPort {
-			p.add(field.Invalid(at.Child("hostPort"), port.HostPort, "must be containerPort with hostNetwork"))
-		}
 		if !slices.Contains([]corev1.Protocol{"", corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}, port.Protocol) {
 			p.add(field.NotSupported(at.Child("protocol"), port.Protocol, []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}))
 		}
@@ -141,6 +139,15 @@ func (p *podRules) ports(at *field.Path, ports []corev1.ContainerPort) {
 			p.add(field.Duplicate(at.Child("name"), port.Name))
 		}
 		names[port.Name] = true
+	}
+}
+
+// hostPorts follows validateHostNetwork, which passes over init containers.
+func (p *podRules) hostPorts(at *field.Path, ports []corev1.ContainerPort) {
+	for i, port := range ports {
+		if p.pod.HostNetwork && port.HostPort != 0 && port.HostPort != port.ContainerPort {
+			p.add(field.Invalid(at.Index(i).Child("hostPort"), port.HostPort, "must be containerPort with hostNetwork"))
+		}
 	}
 }
 

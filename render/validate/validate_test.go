@@ -3,6 +3,7 @@ package validate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -124,7 +125,7 @@ func mapOf(pairs ...any) map[string]any {
 
 func mutations() map[string]mutation {
 	n := func(i int64) any { return i }
-	return map[string]mutation{
+	all := map[string]mutation{
 		"nothing":                 {"metadata/labels/x", "y", ""},
 		"unknown field":           {"spec/replicas", n(3), "UnknownField spec.replicas"},
 		"unknown in template":     {podAt + "hostnetwork", true, "UnknownField spec.template.spec.hostnetwork"},
@@ -210,6 +211,8 @@ func mutations() map[string]mutation {
 		"template label":          {"spec/template/metadata/labels/x y", "z", "InvalidField spec.template.metadata.labels"},
 		"status":                  {"status", mapOf("numberReady", n(1)), ""},
 	}
+	maps.Copy(all, shapes())
+	return all
 }
 
 func mutated(t testing.TB, m mutation) *unstructured.Unstructured {
