@@ -103,7 +103,10 @@ func (s *search) documents(file string, docs []*yaml.Node, offset int) {
 }
 
 func (s *search) about(n *yaml.Node) bool {
-	name := scalar(child(n, "metadata"), "name")
+	name, namespace := scalar(child(n, "metadata"), "name"), scalar(child(n, "metadata"), "namespace")
+	if namespace != "" && namespace != s.origin.Namespace && namespace != s.object.GetNamespace() {
+		return false
+	}
 	return scalar(n, "kind") == s.object.GetKind() && (name == s.origin.Name || name == s.object.GetName())
 }
 
@@ -173,7 +176,8 @@ func (s *search) inline(file string, n *yaml.Node) {
 		for _, entry := range list.Content {
 			at := entry
 			if entry.Kind == yaml.MappingNode {
-				if at = child(entry, "patch"); at == nil {
+				kind := scalar(child(entry, "target"), "kind")
+				if at = child(entry, "patch"); at == nil || kind != "" && kind != s.object.GetKind() {
 					continue
 				}
 			}

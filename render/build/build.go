@@ -66,14 +66,14 @@ type Renderer struct {
 	mu     sync.Mutex
 	closed bool
 	memory memory
-	flying map[string]chan struct{} // builds that others wait for, by what makes them equal
-	deaths map[string]int           // processes that an overlay of a commit has ended
+	flying map[string]chan struct{}   // builds that others wait for, by what makes them equal
+	deaths map[string]map[string]bool // clusters whose builds an overlay of a commit has ended
 }
 
 // New makes a Renderer; Close it after use. It starts no process before there is
 // something to build.
 func New(o Options) *Renderer {
-	r := &Renderer{limits: o.withDefaults(), flying: map[string]chan struct{}{}, deaths: map[string]int{}}
+	r := &Renderer{limits: o.withDefaults(), flying: map[string]chan struct{}{}, deaths: map[string]map[string]bool{}}
 	r.pool = newPool(r.limits.Program, r.limits.Parallel)
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	r.memory = newMemory(r.limits.Remember)
@@ -161,15 +161,15 @@ func (r *Renderer) outcome(ctx context.Context, a source.Artifact, res render.Re
 	}
 }
 
-// maxDeaths is how many processes an overlay may end before it is tried no more
-// at that commit: another cluster's values might be what it needs, but a
+// maxDeaths is for how many clusters an overlay may end its process before it is
+// tried no more for others at that commit: another cluster's values might be what it needs, but a
 // thousand clusters must not wait for a thousand ends.
 const maxDeaths = 3
 
 // build has a child build, and remembers what came of it.
 func (r *Renderer) build(ctx context.Context, a source.Artifact, res render.Resolution, f clusters.Fleet, c clusters.Cluster) (*outcome, error) {
 	grave := a.Revision.Commit + "\x00" + overlayKey(res)
-	if r.died(grave) >= maxDeaths {
+	if r.died(grave, c.Name) >= maxDeaths {
 		return nil, &render.Error{Code: render.OverBudget, File: res.Overlay, Message: fmt.Sprintf("it is not tried any more: its builds for %d other clusters at this commit took too long or ended their process", maxDeaths)}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -179,7 +179,7 @@ func (r *Renderer) build(ctx context.Context, a source.Artifact, res render.Reso
 	d, err := r.pool.run(ctx, a.Files, j)
 	if err != nil {
 		if e, ok := errors.AsType[*render.Error](err); ok && ctx.Err() == nil {
-			r.bury(grave)
+			r.bury(grave, c.Name)
 			return nil, e
 		}
 		return nil, err
@@ -189,14 +189,22 @@ func (r *Renderer) build(ctx context.Context, a source.Artifact, res render.Reso
 	return out, nil
 }
 
-func (r *Renderer) died(grave string) int {
+// died counts the other clusters whose builds of it ended.
+func (r *Renderer) died(grave, cluster string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.deaths[grave]
+	n := len(r.deaths[grave])
+	if r.deaths[grave][cluster] {
+		n--
+	}
+	return n
 }
 
-func (r *Renderer) bury(grave string) {
+func (r *Renderer) bury(grave, cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.deaths[grave]++
+	if r.deaths[grave] == nil {
+		r.deaths[grave] = map[string]bool{}
+	}
+	r.deaths[grave][cluster] = true
 }

@@ -46,7 +46,7 @@ func TestMemoryBomb(t *testing.T) {
 	defer r.Close()
 	bomb := copying(40)
 	at := func(commit string, i int) error {
-		_, err := r.Render(t.Context(), source.Artifact{Files: bomb, Revision: source.Revision{Commit: commit}}, fleetOf("."), clusterOf([]string{"c", fmt.Sprintf("region=r%d", i)}))
+		_, err := r.Render(t.Context(), source.Artifact{Files: bomb, Revision: source.Revision{Commit: commit}}, fleetOf("."), clusterOf([]string{fmt.Sprintf("c%d", i), fmt.Sprintf("region=r%d", i)}))
 		return err
 	}
 	for i := range maxDeaths {

@@ -248,7 +248,9 @@ func (c cache) sweep() error {
 		return fmt.Errorf("cleaning the cache: %w", err)
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), staging) {
+		info, err := e.Info()
+		left := err == nil && strings.HasPrefix(e.Name(), noting) && time.Since(info.ModTime()) > time.Hour
+		if !strings.HasPrefix(e.Name(), staging) && !left {
 			continue
 		}
 		if err := os.RemoveAll(c.path(e.Name())); err != nil {

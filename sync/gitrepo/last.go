@@ -153,7 +153,13 @@ func (r *Repository) reopen(ctx context.Context, rec record) (*snapshot, error) 
 	return s, err
 }
 
-const recordFile = "last.json"
+const (
+	recordFile = "last.json"
+
+	// noting begins the names of records that are being written, by whoever does
+	// not hold the lock; those that were left behind are old.
+	noting = "last-"
+)
 
 // note writes the record in one step.
 func (c cache) note(rec record) error {
@@ -164,7 +170,7 @@ func (c cache) note(rec record) error {
 	if err := os.MkdirAll(c.path(""), 0o700); err != nil {
 		return fmt.Errorf("%w: %w", ErrStorage, err)
 	}
-	f, err := os.CreateTemp(c.path(""), staging)
+	f, err := os.CreateTemp(c.path(""), noting)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStorage, err)
 	}

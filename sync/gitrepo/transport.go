@@ -87,6 +87,9 @@ func (r *Repository) httpClient() (client *http.Client, closeIdle func(), err er
 // go-git refuses the step from https to http, and any redirect of a POST.
 func sameHost(req *http.Request, via []*http.Request) error {
 	from := via[0].URL
+	if from.Scheme == "https" && req.URL.Scheme != "https" {
+		return redirectError(req.URL.Host)
+	}
 	if req.URL.Hostname() == from.Hostname() && port(req.URL) == port(from) {
 		return nil
 	}
