@@ -3,6 +3,7 @@ package clusters
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,22 @@ func LastWriter(managed []metav1.ManagedFieldsEntry, path ...string) (last Write
 		}
 	}
 	return last, ok
+}
+
+// Owners are all who own a field of an object or something below it, by its
+// managedFields, the last to write first. The path is written as of LastWriter.
+func Owners(managed []metav1.ManagedFieldsEntry, path ...string) []Writer {
+	var out []Writer
+	for i := range managed {
+		m := &managed[i]
+		if m.Subresource == "" && m.FieldsV1 != nil && owns(m.FieldsV1.GetRawBytes(), path) {
+			w := writerOf(m)
+			w.Operation = string(m.Operation)
+			out = append(out, w)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Writer) int { return b.NotAfter.Compare(a.NotAfter) })
+	return out
 }
 
 // writerOf shares the manager's name, which very many objects have.
