@@ -111,6 +111,15 @@ const (
 	OpFailed     Operation = "failed"
 )
 
+// Confirmed is what a cluster says it would make of an object, if it were
+// applied now.
+type Confirmed struct {
+	Object      Reference
+	After       *unstructured.Unstructured // as it would be; nil if Refused or Unconfirmed
+	Refused     string                     // why the cluster would not take it: reason and message
+	Unconfirmed string                     // why that could not be asked
+}
+
 // Batch is everything to do in one cluster, in order: the stages one after the
 // other, what is in one of them in any order. Before the first the inventory is
 // recorded as Before; after the last as what has become of it.

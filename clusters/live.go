@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -16,6 +17,8 @@ type Want struct {
 	Selector  labels.Selector // of DaemonSets by their labels, or all when nil
 	Name      string          // of one DaemonSet, or all when empty
 	Powers    bool            // also what the credential may change
+	Objects   []Reference     // also these, of other kinds than DaemonSets; Secrets are never read
+	Inventory string          // also what was applied for the fleet of this name; not when empty
 }
 
 // Matches tells whether a DaemonSet is wanted.
@@ -42,6 +45,11 @@ type Live struct {
 	Blanks     []Blank
 	Credential Credential // zero for a recorded cluster
 	Snapshot   bool       // recorded by `rollcall record`, so that its age is how old it is
+	// Objects are those of Want that are there; of custom resources only the
+	// metadata.
+	Objects   []unstructured.Unstructured
+	Unread    map[string]string // Identity of those of Want that could not be read: why
+	Inventory *Inventory        // nil: there is none, or it is a Blank
 }
 
 // Credential is what is known of the login that a cluster was observed with.
@@ -58,7 +66,7 @@ type Credential struct {
 // Blank is an optional resource that could not be read, because reading it is
 // forbidden or a dump lacks it. What depends on it is left blank in a report.
 type Blank struct {
-	Resource string `json:"resource,omitzero"` // controllerrevisions, events, leases or namespaces
+	Resource string `json:"resource,omitzero"` // controllerrevisions, events, inventory, leases or namespaces
 	Reason   string `json:"reason,omitzero"`   // "forbidden: …" or "not in the dump"
 }
 
