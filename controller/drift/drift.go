@@ -128,7 +128,12 @@ type Unused struct {
 // Compare compares what is desired with what lives.
 func (t *Types) Compare(in Input) Outcome {
 	c := &comparison{types: t, in: in, out: Outcome{Used: make([]bool, len(in.Ignore))}, deliverers: deliverers(in.AppliedBy)}
-	c.live = map[string]*unstructured.Unstructured{}
+	c.live, c.raw = map[string]*unstructured.Unstructured{}, map[string]map[string]any{}
+	for i := range in.Objects {
+		if ref := clusters.ReferenceOf(&in.Objects[i]); isDaemonSet(ref) {
+			c.raw[ref.Identity()] = in.Objects[i].Object
+		}
+	}
 	for i := range in.Live.Objects {
 		u := &in.Live.Objects[i]
 		c.live[clusters.ReferenceOf(u).Identity()] = u
@@ -159,6 +164,7 @@ type comparison struct {
 	types      *Types
 	in         Input
 	live       map[string]*unstructured.Unstructured
+	raw        map[string]map[string]any // Git's DaemonSets as they are written
 	deliverers map[string]bool
 	out        Outcome
 }
@@ -171,7 +177,10 @@ func (c *comparison) daemonSet(ref clusters.Reference, want *appsv1.DaemonSet) {
 		return
 	}
 	have := &c.in.Live.DaemonSets[at]
-	w := c.walker(have.ManagedFields, have.Annotations)
+	if c.in.Live.Snapshot { // a snapshot has but a part of it
+		want = new(clusters.Recordable(want))
+	}
+	w := c.walker(c.raw[ref.Identity()], have.ManagedFields, have.Annotations)
 	w.daemonSet = true
 	w.metadata(want.Labels, have.Labels, want.Annotations, have.Annotations)
 	w.both("spec", &want.Spec, &have.Spec)
@@ -205,7 +214,7 @@ func (c *comparison) object(ref clusters.Reference, want *unstructured.Unstructu
 		return
 	}
 	c.out.Compared++
-	w := c.walker(have.GetManagedFields(), have.GetAnnotations())
+	w := c.walker(want.Object, have.GetManagedFields(), have.GetAnnotations())
 	w.metadata(want.GetLabels(), have.GetLabels(), want.GetAnnotations(), have.GetAnnotations())
 	w.object(desired, live)
 	c.keep(ref, want.GetAnnotations(), w, unknown)

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -92,14 +93,28 @@ func (w *walker) reordered(at []step, kind listKind, want, have reflect.Value, w
 	w.foreign = append(w.foreign, f)
 }
 
-// members compares a set of scalars: what is live beside them is others'.
+// members compares a set of scalars.
 func (w *walker) members(at []step, want, have reflect.Value) {
-	for i := range want.Len() {
-		if !holds(have, want.Index(i)) {
-			s := step{item: fmt.Sprintf("[%v]", want.Index(i)), want: i, have: -1}
-			w.report(Missing, append(slices.Clip(at), s), want.Index(i), reflect.Value{})
+	for j := range have.Len() {
+		if !holds(want, have.Index(j)) {
+			w.addedItem(append(slices.Clip(at), member(have.Index(j), -1, j)), have.Index(j))
 		}
 	}
+	for i := range want.Len() {
+		if !holds(have, want.Index(i)) {
+			w.report(Missing, append(slices.Clip(at), member(want.Index(i), i, -1)), want.Index(i), reflect.Value{})
+		}
+	}
+}
+
+// member is the step to a member of a set.
+func member(v reflect.Value, want, have int) step {
+	owner, err := json.Marshal(v.Interface())
+	s := step{item: fmt.Sprintf("[%v]", v), want: want, have: have}
+	if err == nil {
+		s.owner = "v:" + string(owner)
+	}
+	return s
 }
 
 func holds(list, v reflect.Value) bool {
@@ -122,9 +137,9 @@ func (w *walker) whole(at []step, kind listKind, want, have reflect.Value) {
 		w.report(Missing, at, want, reflect.Value{})
 		return
 	}
-	foreign := w.owners.foreign(at)
+	exact := kind.exact || w.daemonSet && w.owners.foreign(at) != nil
 	same := func(i, j int) bool {
-		if kind.exact || foreign != nil {
+		if exact {
 			return exactly(want.Index(i), have.Index(j))
 		}
 		return w.within(want.Index(i), have.Index(j))

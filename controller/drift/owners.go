@@ -37,12 +37,13 @@ type owners struct {
 	deliverers map[string]bool
 	creator    string         // by whom the object was made, as far as that can be told
 	applied    map[string]any // what kubectl applied last
+	desired    map[string]any // what Git says, as it is written
 	others     bool           // some manager is no deliverer
 	appliers   bool           // some deliverer wrote by an apply
 }
 
-func (c *comparison) walker(managed []metav1.ManagedFieldsEntry, annotations map[string]string) *walker {
-	o := owners{managed: managed, deliverers: c.deliverers, creator: creatorOf(managed)}
+func (c *comparison) walker(desired map[string]any, managed []metav1.ManagedFieldsEntry, annotations map[string]string) *walker {
+	o := owners{managed: managed, deliverers: c.deliverers, creator: creatorOf(managed), desired: desired}
 	if text, ok := annotations[lastApplied]; ok {
 		_ = json.Unmarshal([]byte(text), &o.applied) // what is no JSON says nothing
 	}
@@ -88,7 +89,7 @@ func (o *owners) foreign(at []step) *clusters.Writer {
 		return nil
 	}
 	for _, w := range clusters.Owners(o.managed, ownersPath(at)...) {
-		if !o.delivers(w.Manager) {
+		if !o.delivers(w.Manager) && (w.Itself || len(ownersPath(at)) < len(at) || at[len(at)-1].key) {
 			return &w
 		}
 	}
@@ -96,11 +97,15 @@ func (o *owners) foreign(at []step) *clusters.Writer {
 }
 
 // delivered is the deliverer that set a field itself: by an apply, which owns
-// nothing that a default set, or by what kubectl says that it applied.
+// nothing that a default set, or by what kubectl says that it applied. A zero
+// that Git writes out and a default replaces was set by nobody.
 func (o *owners) delivered(at []step) *clusters.Writer {
+	if holdsPath(o.desired, at) {
+		return nil
+	}
 	if o.appliers {
 		for _, w := range clusters.Owners(o.managed, ownersPath(at)...) {
-			if o.delivers(w.Manager) && w.Operation == string(metav1.ManagedFieldsOperationApply) {
+			if o.delivers(w.Manager) && w.Itself && w.Operation == string(metav1.ManagedFieldsOperationApply) {
 				return &w
 			}
 		}
@@ -112,7 +117,11 @@ func (o *owners) delivered(at []step) *clusters.Writer {
 }
 
 // holdsPath tells whether a decoded object has a field.
-func holdsPath(v any, at []step) bool {
+func holdsPath(object map[string]any, at []step) bool {
+	if object == nil {
+		return false
+	}
+	var v any = object
 	for _, s := range at {
 		switch t := v.(type) {
 		case map[string]any:

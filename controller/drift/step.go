@@ -104,6 +104,26 @@ var lists = map[string]listKind{
 	"ValidatingWebhook.matchConditions":       {keys: []string{"name"}},
 	"ScopeSelector.matchExpressions":          {},
 	"CSINodeSpec.drivers":                     {keys: []string{"name"}},
+
+	"EphemeralContainer.ports":                               {keys: []string{"containerPort", "protocol"}},
+	"EphemeralContainer.env":                                 {keys: []string{"name"}},
+	"EphemeralContainer.volumeMounts":                        {keys: []string{"mountPath"}},
+	"EphemeralContainer.volumeDevices":                       {keys: []string{"devicePath"}},
+	"PodSpec.evictionResponders":                             {keys: []string{"name"}},
+	"VolumeMount.bindMountOptions":                           {set: true},
+	"ContainerRestartRuleOnExitCodes.values":                 {set: true},
+	"PodVolumeHealth.healthConditions":                       {keys: []string{"status", "reason"}},
+	"PodFailurePolicyOnExitCodesRequirement.values":          {set: true},
+	"JobSchedulingConfiguration.resourceClaims":              {keys: []string{"name"}},
+	"UncountedTerminatedPods.failed":                         {set: true},
+	"UncountedTerminatedPods.succeeded":                      {set: true},
+	"ValidatingAdmissionPolicySpec.matchConditions":          {keys: []string{"name"}},
+	"ValidatingAdmissionPolicySpec.variables":                {keys: []string{"name"}},
+	"ValidatingAdmissionPolicyBindingSpec.validationActions": {set: true},
+	"MutatingAdmissionPolicySpec.matchConditions":            {keys: []string{"name"}},
+	"CSIDriverSpec.volumeLifecycleModes":                     {set: true},
+	"NodeSpec.podCIDRs":                                      {set: true},
+	"NodePodPreemptionPolicy.disableResizePreemption":        {set: true},
 }
 
 // keyOf is an item's key among those of its list. A port's protocol is part of
