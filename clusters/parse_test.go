@@ -169,7 +169,7 @@ func TestParseFleetFaults(t *testing.T) {
 		"UnknownField":   {"a slip is told", fleetHead + "  targts: []\n", `f.yaml:5: spec.targts: Forbidden: unknown field, did you mean "targets"?`},
 		"UnknownCase":    {"names are case sensitive", fleetHead + "  appliedby: []\n", `f.yaml:5: spec.appliedby: Forbidden: unknown field, did you mean "appliedBy"?`},
 		"UnknownFar":     {"nothing is near", fleetHead + "  clusters: {selector: x}\n", `f.yaml:5: spec.clusters.selector: Forbidden: unknown field, known are directory, hub`},
-		"UnknownControl": {"names are shown escaped", fleetHead + `  "a\e[31m": 1` + "\n", `f.yaml:5: spec."a\x1b[31m": Forbidden: unknown field, known are agents, appliedBy, clusters, components, daemonSets, exceptions, policy, source, taints, targets`},
+		"UnknownControl": {"names are shown escaped", fleetHead + `  "a\e[31m": 1` + "\n", `f.yaml:5: spec."a\x1b[31m": Forbidden: unknown field, known are agents, appliedBy, clusters, components, daemonSets, drift, exceptions, policy, source, taints, targets`},
 		"DuplicateKey":   {"which one would count?", sourceHead + "  targets: []\n  targets: []\n", "f.yaml:8: spec.targets: Forbidden: duplicate key, first on line 7"},
 		"MergeKey":       {"no part of the schema", fleetHead + "  <<: {policy: {}}\n", "f.yaml:5: spec.<<: Forbidden: merge keys are not accepted here: write the fields out"},
 		"Alias":          {"bombs are made of them", fleetHead + "  appliedBy: &a [x]\n  taints: {startup: *a}\n", "f.yaml:5: spec.appliedBy: Invalid value: anchors and aliases are not accepted here: write the value out\nf.yaml:6: spec.taints.startup: Invalid value: anchors and aliases are not accepted here: write the value out"},

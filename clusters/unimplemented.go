@@ -14,7 +14,6 @@ func Unimplemented(f Fleet) []string {
 			all = append(all, fmt.Sprintf("%s: %s", field, what))
 		}
 	}
-	say(len(f.AppliedBy), "spec.appliedBy", "accepted, but this version compares images only, whoever wrote them")
 	say(len(f.Policy.Windows), "spec.policy.windows", "accepted, but this version changes nothing, inside a window or outside")
 	say(len(f.Policy.May), "spec.policy.may", fmt.Sprintf("accepted, but this version only reports: it will not %s", strings.Join(f.Policy.May, ", ")))
 	return all

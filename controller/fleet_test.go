@@ -19,6 +19,7 @@ import (
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller"
 	"rollcall.dev/rollcall/controller/coverage"
+	"rollcall.dev/rollcall/controller/drift"
 	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/render"
 	"rollcall.dev/rollcall/sync/source"
@@ -93,7 +94,7 @@ func named(names ...string) []clusters.Cluster {
 var commit = source.Artifact{Revision: source.Revision{Commit: "c"}, Files: fstest.MapFS{}}
 
 func line(o controller.Observer, r controller.Renderer) controller.Line {
-	return controller.Line{Observer: o, Renderer: r, Keep: coverage.State.Attention, Deadline: time.Minute}
+	return controller.Line{Observer: o, Renderer: r, Types: drift.NewTypes(), Keep: coverage.State.Attention, Deadline: time.Minute}
 }
 
 var private = cmpopts.IgnoreUnexported(report.Cluster{}, report.DaemonSet{})

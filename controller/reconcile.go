@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
@@ -31,6 +32,11 @@ type Observer interface {
 	Observe(ctx context.Context, c clusters.Cluster, w clusters.Want) (clusters.Live, error)
 }
 
+// Confirmer asks a cluster what it would make of objects, and changes nothing.
+type Confirmer interface {
+	Confirm(ctx context.Context, c clusters.Cluster, objects []*unstructured.Unstructured) ([]clusters.Confirmed, error)
+}
+
 // Line is the straight line's two edges and what it is told.
 type Line struct {
 	Fleet    clusters.Fleet
@@ -41,6 +47,9 @@ type Line struct {
 	Deadline time.Duration             // of one cluster's observation
 	Retain   bool                      // keep what a report was made of, for a Story
 	Seen     func(string) time.Time    // when a cluster last answered, or was first asked; nil: not known
+	Types    *drift.Types
+	Confirm  Confirmer // nil: what differs is not confirmed
+	Foreign  bool      // tell what other programs added, which is no drift
 }
 
 // Reconcile is the line for one cluster. It returns a report and no error: a
@@ -54,12 +63,12 @@ func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Clust
 	j.Desired, j.Exceptions = l.wanted(desired.DaemonSets), l.exceptions(c)
 	j.Findings = renderFindings(c, desired, err)
 
-	j.Live, j.ObserveErr = l.observe(ctx, c)
+	j.Live, j.ObserveErr = l.observe(ctx, c, desired)
 	j.Age = l.age(c, j.Live, j.ObserveErr)
 	if j.ObserveErr == nil {
 		j.Excluded = l.excluded(desired.DaemonSets, j.Live.DaemonSets)
 		j.Coverage = coverage.Compute(&j.Live, l.subjects(j.Desired, j.Live.DaemonSets), l.options(a, c, j.Exceptions))
-		j.Drift = drift.Compare(j.Desired, j.Live.DaemonSets)
+		j.Drift, j.Ignore = l.drift(ctx, c, desired, &j)
 	}
 	return report.NewCluster(j, l.Keep)
 }
@@ -83,10 +92,10 @@ func failure(err error) error {
 
 // observe gives one cluster its own deadline: waiting for the render of others
 // is not taken from it.
-func (l Line) observe(ctx context.Context, c clusters.Cluster) (clusters.Live, error) {
+func (l Line) observe(ctx context.Context, c clusters.Cluster, desired render.Desired) (clusters.Live, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Deadline)
 	defer cancel()
-	return l.Observer.Observe(ctx, c, l.Want)
+	return l.Observer.Observe(ctx, c, l.want(desired))
 }
 
 // age is how old a snapshot is. Of a cluster that does not answer it is how long

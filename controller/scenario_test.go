@@ -17,6 +17,7 @@ import (
 	"rollcall.dev/rollcall/clusters/recorded"
 	"rollcall.dev/rollcall/controller"
 	"rollcall.dev/rollcall/controller/coverage"
+	"rollcall.dev/rollcall/controller/drift"
 	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/render/build"
 	"rollcall.dev/rollcall/sync/source"
@@ -98,7 +99,7 @@ func pass(t *testing.T, a *txtar.Archive) report.Report {
 	}
 	renderer := build.New(build.Options{})
 	defer renderer.Close()
-	l := controller.Line{Fleet: fleet, Renderer: renderer, Observer: &recorded.Observer{}, Keep: func(coverage.State) bool { return true }, Deadline: time.Minute}
+	l := controller.Line{Fleet: fleet, Renderer: renderer, Observer: &recorded.Observer{}, Types: drift.NewTypes(), Keep: func(coverage.State) bool { return true }, Deadline: time.Minute}
 	artifact := source.Artifact{}
 	if fleet.Source != nil {
 		artifact = source.Artifact{Revision: source.Revision{URL: fleet.Source.URL, Commit: strings.Repeat("c", 40)}, Files: commit}

@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"rollcall.dev/rollcall/clusters"
@@ -60,10 +61,15 @@ type collector struct {
 	daemonSets store[appsv1.DaemonSet]
 	revisions  store[clusters.Revision]
 	events     store[clusters.Event]
+	others     store[unstructured.Unstructured] // by Identity
+
+	wanted, wantedKinds map[string]bool // of others: identities, and group/kind
 }
 
 func newCollector(want clusters.Want) *collector {
-	return &collector{want: want, known: map[string]bool{}, beats: map[string]time.Time{}, leases: map[string]time.Time{}, latest: time.Now().Add(time.Minute)}
+	c := &collector{want: want, known: map[string]bool{}, beats: map[string]time.Time{}, leases: map[string]time.Time{}, latest: time.Now().Add(time.Minute)}
+	c.wantObjects()
+	return c
 }
 
 // header is the document that a recorder writes before what it recorded.
@@ -113,7 +119,10 @@ func (c *collector) object(data []byte, apiVersion, kind string) error {
 	}
 	resource, ok := resources[t]
 	if !ok {
-		return nil
+		return c.other(t, data)
+	}
+	if err := c.other(t, data); err != nil { // a Namespace is both
+		return err
 	}
 	c.known[resource] = true
 	return c.take(resource, data)
@@ -337,6 +346,7 @@ func (c *collector) live() (clusters.Live, error) {
 		l.ObservedAt = c.newest
 	}
 	l.ObservedAt = l.ObservedAt.UTC()
+	l.Objects, l.Unread = c.objects()
 	for i := range l.Nodes {
 		l.Nodes[i].Lease = c.leases[l.Nodes[i].Name]
 	}

@@ -13,6 +13,7 @@ import (
 	"rollcall.dev/rollcall/clusters/recorded"
 	"rollcall.dev/rollcall/clusters/registry"
 	"rollcall.dev/rollcall/controller"
+	"rollcall.dev/rollcall/controller/drift"
 	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/render/build"
 	"rollcall.dev/rollcall/sync/gitrepo"
@@ -51,7 +52,7 @@ type fetcher interface {
 func newPass(s streams, f clusters.Fleet, cs []clusters.Cluster, want clusters.Want, timeout time.Duration, o outputFlags) *pass {
 	p := &pass{streams: s, clusters: cs, output: o, renderer: build.New(build.Options{}), observer: &observers{recorded: recorded.Observer{Stdin: s.in}}}
 	p.line = controller.Line{Fleet: f, Renderer: p.renderer, Observer: p.observer, Want: want, Keep: o.keep(), Deadline: timeout}
-	p.line.Seen = p.observer.lastSeen
+	p.line.Seen, p.line.Types = p.observer.lastSeen, drift.NewTypes()
 	return p
 }
 

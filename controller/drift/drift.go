@@ -189,6 +189,10 @@ func (c *comparison) daemonSet(ref clusters.Reference, want *appsv1.DaemonSet) {
 
 // object compares anything else. What is no built-in kind is only looked for.
 func (c *comparison) object(ref clusters.Reference, want *unstructured.Unstructured) {
+	if ref.Kind == "Secret" && ref.Group() == "" {
+		c.out.Unread = append(c.out.Unread, Unread{ref, "Secrets are not read"})
+		return
+	}
 	if reason, blank := c.in.Live.Unread[ref.Identity()]; blank {
 		c.out.Unread = append(c.out.Unread, Unread{ref, reason})
 		return

@@ -306,8 +306,8 @@ func TestRevision(t *testing.T) {
 		"Git":     {"Git's template is the live one", git(func(*corev1.PodSpec) {}), ask(Git), well, ""},
 		"GitImage": {"another image is not", git(func(p *corev1.PodSpec) { p.Containers[0].Image = "i:2" }), ask(Git), not,
 			`spec.template.spec.containers[name=c].image is "i:1", Git says "i:2"`},
-		"GitTolerates": {"nor are other tolerations", git(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "x"}} }), ask(Git), not, "spec.template.spec.tolerations differs"},
-		"GitSelects":   {"nor is another selector", git(func(p *corev1.PodSpec) { p.HostNetwork = true }), ask(Git), not, "spec.template.spec.hostNetwork differs"},
+		"GitTolerates": {"nor are other tolerations", git(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "x"}} }), ask(Git), not, "spec.template.spec.tolerations is not there, Git says"},
+		"GitSelects":   {"nor is another selector", git(func(p *corev1.PodSpec) { p.HostNetwork = true }), ask(Git), not, "spec.template.spec.hostNetwork is not there, Git says"},
 		"NotInGit":     {"what is not in Git is not Git's", func(s *small) {}, ask(Git), not, "it is not in Git"},
 	})
 }

@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/drift"
@@ -88,31 +85,13 @@ func (j *judge) otherRevision(d *coverage.DaemonSet) string {
 	return fmt.Sprintf("its current revision is %d (%s), not %s", now.Number, now.Name, j.want.Revision)
 }
 
-// otherThanGit says in what the live template is not Git's: its images, and
-// where its pods go.
+// otherThanGit says in what the live template is not Git's.
 func otherThanGit(s coverage.Subject) string {
 	if s.Desired == nil {
 		return "it is not in Git"
 	}
-	for _, o := range drift.Compare([]appsv1.DaemonSet{*s.Desired}, []appsv1.DaemonSet{*s.Live}) {
-		for _, f := range o.Fields {
-			return fmt.Sprintf("it is not Git's yet: %s is %q, Git says %q", f.Path, f.Live, f.Desired)
-		}
-	}
-	git, live := clusters.PlacementOf(&s.Desired.Spec.Template.Spec), clusters.PlacementOf(&s.Live.Spec.Template.Spec)
-	for _, field := range []struct {
-		name      string
-		git, live any
-	}{
-		{"nodeName", git.NodeName, live.NodeName},
-		{"nodeSelector", git.NodeSelector, live.NodeSelector},
-		{"affinity.nodeAffinity", git.Affinity, live.Affinity},
-		{"tolerations", git.Tolerations, live.Tolerations},
-		{"hostNetwork", git.HostNetwork, live.HostNetwork},
-	} {
-		if !equality.Semantic.DeepEqual(field.git, field.live) {
-			return "it is not Git's yet: spec.template.spec." + field.name + " differs"
-		}
+	for _, f := range drift.Template(s.Desired, s.Live) {
+		return "it is not Git's yet: " + f.String()
 	}
 	return ""
 }

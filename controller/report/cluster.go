@@ -29,7 +29,8 @@ type Judged struct {
 	Coverage   coverage.Cluster
 	Excluded   []string // namespace/name of DaemonSets that are not judged
 	Exceptions []int    // those of Coverage.Used, by their index in the fleet
-	Drift      []drift.Object
+	Ignore     []int    // those of Drift.Used, by their index in the fleet
+	Drift      drift.Outcome
 	Findings   []Finding // of the render and the cluster's declaration
 	// Age is how old a snapshot is, and how long a cluster that does not answer
 	// was not seen; zero where that is not known.
@@ -61,7 +62,8 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	c.findings = append(c.findings, credentialFindings(j)...)
 	c.Version, c.Identity = j.Live.Version, cmp.Or(j.Cluster.Identity, j.Live.Identity)
 	c.Nodes = new(len(j.Live.Nodes))
-	c.Drift = append(c.Drift, j.Drift...)
+	c.Drift, c.Unread, c.Compared = append(c.Drift, j.Drift.Objects...), j.Drift.Unread, j.Drift.Compared
+	c.ignored = j.ignored()
 	if j.Retain {
 		c.judged, c.reach = j.Coverage.DaemonSets, j.Cluster.Kubeconfig
 	}
@@ -116,7 +118,7 @@ func syncOf(j Judged) Sync {
 		s.State, s.Error = SyncUnknown, j.RenderErr.Error()
 	case j.ObserveErr != nil:
 		s.State = SyncUnknown
-	case len(j.Drift) > 0:
+	case slices.ContainsFunc(j.Drift.Objects, func(o drift.Object) bool { return o.Drifted() }):
 		s.State = OutOfSync
 	default:
 		s.State = InSync

@@ -13,7 +13,6 @@ import (
 
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
-	"rollcall.dev/rollcall/controller/drift"
 )
 
 // NewFinding makes a finding of a cause that is not a node's or a pod's: of a
@@ -202,11 +201,7 @@ func (g *gather) lossSeverity(d *coverage.DaemonSet, l coverage.Loss) Severity {
 // and what of it could not be read.
 func clusterFindings(cluster string, j Judged) []Finding {
 	var out []Finding
-	for _, o := range j.Drift {
-		if o.State == drift.Modified {
-			out = append(out, modified(cluster, o)...)
-		}
-	}
+	out = append(out, driftFindings(cluster, j.Drift)...)
 	for _, b := range j.Live.Blanks {
 		out = append(out, NewFinding(cluster, "TierMissing", fmt.Sprintf("%s could not be read (%s): what depends on them is left blank", b.Resource, b.Reason), coverage.Cause{Kind: "observation", Key: b.Resource}))
 	}
@@ -229,34 +224,6 @@ func (g *gather) findings() []Finding {
 		out = append(out, f)
 	}
 	return out
-}
-
-// modified is one finding for each manager that wrote what differs.
-func modified(cluster string, o drift.Object) []Finding {
-	key := o.Object.Namespace + "/" + o.Object.Name
-	var out []Finding
-	for _, f := range o.Fields {
-		cause := coverage.Cause{Kind: "manager", Key: strings.TrimSpace(key + " " + f.Manager)}
-		message := fmt.Sprintf("%s of %s is %q, Git says %q%s", f.Path, key, f.Live, f.Desired, byWhom(f))
-		if i := slices.IndexFunc(out, func(x Finding) bool { return x.Cause == cause }); i >= 0 {
-			out[i].Message += "; " + message
-			continue
-		}
-		n := NewFinding(cluster, "Modified", message, cause)
-		n.DaemonSets = []string{key}
-		out = append(out, n)
-	}
-	return out
-}
-
-func byWhom(f drift.Field) string {
-	switch {
-	case f.Manager == "":
-		return ""
-	case f.NotAfter == nil:
-		return ", last written by " + f.Manager
-	}
-	return ", last written by " + f.Manager + " not later than " + f.NotAfter.Format(time.RFC3339)
 }
 
 func asObserveError(err error) (*clusters.ObserveError, bool) {

@@ -101,11 +101,14 @@ type Cluster struct {
 	Excluded    *Sample           `json:"excluded,omitempty"` // DaemonSets that the fleet file leaves out
 	Agents      []Agent           `json:"agents"`
 	Drift       []drift.Object    `json:"drift"`
+	Compared    int               `json:"compared"`         // objects of Git that were compared with their live ones
+	Unread      []drift.Unread    `json:"unread,omitempty"` // those that were not
 
 	findings []Finding
 	judged   []coverage.DaemonSet
 	reach    *clusters.Kubeconfig
 	used     map[int]bool // exceptions of the fleet file that excused something, by index
+	ignored  map[int]bool // its rules of spec.drift.ignore that ignored something, by index
 }
 
 // SyncState is how live objects relate to Git.
@@ -290,7 +293,7 @@ func New(s Scope, cs []Cluster, more []Finding) Report {
 	}
 	r.Findings = append(r.Findings, duplicates(r.Clusters, s.Fleet.Name != "")...)
 	used := r.excuse(s)
-	r.Findings = append(r.Findings, exceptionFindings(s, r.Clusters, used)...)
+	r.Findings = append(append(r.Findings, exceptionFindings(s, r.Clusters, used)...), ignoreFindings(s, r.Clusters)...)
 	r.Agents = agentTotals(s.Fleet, r.Clusters)
 	sortFindings(r.Findings)
 	for _, f := range r.Findings {
