@@ -25,6 +25,7 @@ type Fleet struct {
 	Agents     []Agent
 	Exceptions []Exception
 	Exclude    []Exclude
+	Ignore     []Ignore // differences that are no drift
 	Taints     Taints
 	AppliedBy  []string
 	Policy     Policy

@@ -109,6 +109,10 @@ type Writer struct {
 	NotAfter time.Time `json:"notAfter,omitzero"` // zero when not known
 	Taints   bool      `json:"taints,omitzero"`
 	Labels   []string  `json:"labels,omitzero"` // keys
+	// Operation is Apply or Update, and Itself as Owners says; set of a field's
+	// owner only.
+	Operation string `json:"operation,omitzero"`
+	Itself    bool   `json:"-"`
 }
 
 // TaintWriter is who last wrote the node's taints, which are one list.

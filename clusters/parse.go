@@ -97,6 +97,7 @@ func (d *document) fleet(w *wireFleet) Fleet {
 		Agents:     d.agents(spec.Child("agents"), w.Spec.Agents, policy.StartupGrace),
 		Exceptions: d.exceptions(spec.Child("exceptions"), w.Spec.Exceptions, w.Spec.Agents),
 		Exclude:    d.exclude(spec.Child("daemonSets", "exclude"), w.Spec.DaemonSets.Exclude),
+		Ignore:     d.ignores(spec.Child("drift", "ignore"), w.Spec.Drift.Ignore),
 		Taints: Taints{
 			Lifecycle: d.taints(spec.Child("taints", "lifecycle"), w.Spec.Taints.Lifecycle),
 			Startup:   d.taints(spec.Child("taints", "startup"), w.Spec.Taints.Startup),

@@ -26,6 +26,7 @@ type (
 		Agents     []wireAgent     `json:"agents"`
 		Exceptions []wireException `json:"exceptions"`
 		DaemonSets wireDaemonSets  `json:"daemonSets"`
+		Drift      wireDrift       `json:"drift"`
 		Taints     wireTaints      `json:"taints"`
 		AppliedBy  []string        `json:"appliedBy"`
 		Policy     wirePolicy      `json:"policy"`
@@ -134,6 +135,21 @@ type (
 
 	wireDaemonSets struct {
 		Exclude []wireSelection `json:"exclude"`
+	}
+
+	wireDrift struct {
+		Ignore []wireIgnore `json:"ignore"`
+	}
+
+	wireIgnore struct {
+		Clusters  *wireSelection `json:"clusters"`
+		Group     string         `json:"group"`
+		Kind      string         `json:"kind"`
+		Namespace string         `json:"namespace"`
+		Name      string         `json:"name"`
+		Fields    []string       `json:"fields"`
+		Managers  []string       `json:"managers"`
+		Reason    string         `json:"reason"`
 	}
 
 	wireNodes struct {

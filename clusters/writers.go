@@ -3,6 +3,7 @@ package clusters
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,27 @@ func LastWriter(managed []metav1.ManagedFieldsEntry, path ...string) (last Write
 	return last, ok
 }
 
+// Owners are all who own a field of an object or something below it, by its
+// managedFields, the last to write first. The path is written as of LastWriter.
+// Itself tells of an owner that the field is in his set, and not only part of a
+// whole that is.
+func Owners(managed []metav1.ManagedFieldsEntry, path ...string) []Writer {
+	var out []Writer
+	for i := range managed {
+		m := &managed[i]
+		if m.Subresource != "" || m.FieldsV1 == nil {
+			continue
+		}
+		if itself, whole := ownership(m.FieldsV1.GetRawBytes(), path); itself || whole {
+			w := writerOf(m)
+			w.Operation, w.Itself = string(m.Operation), itself
+			out = append(out, w)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Writer) int { return b.NotAfter.Compare(a.NotAfter) })
+	return out
+}
+
 // writerOf shares the manager's name, which very many objects have.
 func writerOf(m *metav1.ManagedFieldsEntry) Writer {
 	w := Writer{Manager: unique.Make(m.Manager).Value()}
@@ -37,6 +59,11 @@ func writerOf(m *metav1.ManagedFieldsEntry) Writer {
 // owns tells whether a path is in a set of fields, or a whole above it: a field
 // of no others, as a list is that the API server does not merge.
 func owns(raw []byte, path []string) bool {
+	itself, whole := ownership(raw, path)
+	return itself || whole
+}
+
+func ownership(raw []byte, path []string) (itself, whole bool) {
 	f := fieldset{text: raw}
 	for depth, step := range path {
 		f.enter()
@@ -49,10 +76,10 @@ func owns(raw []byte, path []string) bool {
 			f.skip()
 		}
 		if !found {
-			return leaf && !f.broken
+			return false, leaf && !f.broken
 		}
 	}
-	return len(path) > 0
+	return len(path) > 0, false
 }
 
 // writersOf are the entries that own the taints or labels of a node. Through
