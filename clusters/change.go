@@ -137,6 +137,9 @@ type Inventory struct {
 	AppliedAt time.Time `json:"appliedAt"`         // when Commit first was
 	Pending   string    `json:"pending,omitempty"` // commit that is being applied, or that was not applied whole
 	Items     []Item    `json:"-"`                 // in order of Reference.Compare
+	// Version is the resourceVersion of the ConfigMap that it was read from,
+	// empty where there was none. Who writes it must find this one.
+	Version string `json:"-"`
 }
 
 // Item is an object that was applied, or was about to be.

@@ -47,6 +47,8 @@ func (s *session) read(ctx context.Context, w clusters.Want) (clusters.Live, err
 		func() (err error) { l.Nodes, err = s.nodes(ctx); return err },
 		func() error { return s.leases(ctx, l.Nodes, blanks) },
 		func() (err error) { l.Events, err = s.events(ctx, namespacesOf(l.DaemonSets), blanks); return err },
+		func() (err error) { l.Objects, l.Unread, err = s.objects(ctx, w.Objects); return err },
+		func() (err error) { l.Inventory, err = s.inventory(ctx, w.Inventory, blanks); return err },
 		func() error {
 			if !w.Powers {
 				return nil
@@ -226,18 +228,23 @@ func (b *blanks) unless(err error) error {
 	if apierrors.IsNotFound(err) {
 		word = "not there"
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.reasons == nil {
-		b.reasons = map[string][]string{}
-	}
 	a := step.access
 	text := strings.TrimPrefix(step.err.Error(), a.resource+" is forbidden: ")
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s %q is forbidden: ", a.resource, a.name))
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s is forbidden: ", a.resource, a.group))
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s %q is forbidden: ", a.resource, a.group, a.name))
-	b.reasons[a.resource] = append(b.reasons[a.resource], word+": "+text)
+	b.note(a.resource, word+": "+text)
 	return nil
+}
+
+// note notes why something is blank.
+func (b *blanks) note(resource, reason string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reasons == nil {
+		b.reasons = map[string][]string{}
+	}
+	b.reasons[resource] = append(b.reasons[resource], reason)
 }
 
 func (b *blanks) has(resource string) bool {

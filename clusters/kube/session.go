@@ -45,6 +45,8 @@ type session struct {
 	mu      sync.Mutex
 	stage   string // what is being done, for the case that it never returns
 
+	discovered discovered
+
 	credential clusters.Credential
 	clockSeen  bool
 }
