@@ -13,16 +13,19 @@ import (
 )
 
 // want is what to read of a cluster: what travels with its DaemonSets, too,
-// unless only some of these are asked for.
-func (l Line) want(desired render.Desired) clusters.Want {
+// unless only some of these are asked for; and what was applied there, where
+// rollcall may.
+func (l Line) want(c clusters.Cluster, desired render.Desired) clusters.Want {
 	w := l.Want
-	if !w.All() || len(desired.Objects) == 0 {
+	if !w.All() {
 		return w
 	}
 	for _, u := range travellers(desired.Objects) {
 		w.Objects = append(w.Objects, clusters.ReferenceOf(&u))
 	}
-	w.Inventory = l.Fleet.Name
+	if slices.Contains(c.Policy.May, "apply") || slices.Contains(c.Policy.May, "prune") {
+		w.Inventory = l.Fleet.Name
+	}
 	return w
 }
 
@@ -38,6 +41,9 @@ func travellers(all []unstructured.Unstructured) []unstructured.Unstructured {
 // what differs, where its credential may apply. It also returns the rules that
 // were used, by their index in the fleet.
 func (l Line) drift(ctx context.Context, c clusters.Cluster, desired render.Desired, j *report.Judged) (drift.Outcome, []int) {
+	if j.RenderErr != nil || !j.HasSource {
+		return drift.Outcome{}, nil // what Git wants is not known: nothing is too much, and nothing is lacking
+	}
 	in := drift.Input{DaemonSets: j.Desired, Objects: desired.Objects, Live: &j.Live, AppliedBy: l.Fleet.AppliedBy, Fleet: l.Fleet.Name, Foreign: l.Foreign}
 	if !l.Want.All() {
 		in.Objects = slices.DeleteFunc(slices.Clone(in.Objects), func(u unstructured.Unstructured) bool { return u.GetKind() != "DaemonSet" })

@@ -95,7 +95,7 @@ func failure(err error) error {
 func (l Line) observe(ctx context.Context, c clusters.Cluster, desired render.Desired) (clusters.Live, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Deadline)
 	defer cancel()
-	return l.Observer.Observe(ctx, c, l.want(desired))
+	return l.Observer.Observe(ctx, c, l.want(c, desired))
 }
 
 // age is how old a snapshot is. Of a cluster that does not answer it is how long

@@ -41,7 +41,7 @@ func driftFindings(cluster string, o drift.Outcome) []Finding {
 	for _, what := range sortedKeys(lists) {
 		code, message := "Orphaned", "applied for this fleet before and no longer in Git: "+some(lists[what])
 		if kind, absent := strings.CutPrefix(what, "absent "); absent {
-			code, message = "ObjectAbsent", fmt.Sprintf("%s in Git and not in the cluster: %s", count(len(lists[what]), kind), some(lists[what]))
+			code, message = "ObjectAbsent", fmt.Sprintf("%s in Git and not in the cluster: %s", plural(len(lists[what]), kind), some(lists[what]))
 		}
 		out = append(out, NewFinding(cluster, code, message, coverage.Cause{Kind: "object", Key: what}))
 	}
@@ -131,7 +131,7 @@ func unread(cluster string, all []drift.Unread) []Finding {
 	if len(words) == 0 {
 		return nil
 	}
-	return []Finding{NewFinding(cluster, "NotCompared", fmt.Sprintf("%s of Git could not be compared with live ones: %s", count(len(words), "object"), some(words)), coverage.Cause{Kind: "object", Key: "unread"})}
+	return []Finding{NewFinding(cluster, "NotCompared", fmt.Sprintf("%s of Git could not be compared with live ones: %s", plural(len(words), "object"), some(words)), coverage.Cause{Kind: "object", Key: "unread"})}
 }
 
 // ownRules are rules of objects' annotations that ignore nothing.
