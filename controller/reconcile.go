@@ -60,7 +60,7 @@ func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Clust
 
 	desired, err := l.render(ctx, a, c)
 	j.Overlay, j.Components, j.RenderErr = desired.Overlay, desired.Components, failure(err)
-	j.Desired, j.Exceptions = l.wanted(desired.DaemonSets), l.exceptions(c)
+	j.Objects, j.Desired, j.Exceptions = desired.Objects, l.wanted(desired.DaemonSets), l.exceptions(c)
 	j.Findings = renderFindings(c, desired, err)
 
 	j.Live, j.ObserveErr = l.observe(ctx, c, desired)

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	segment "k8s.io/apimachinery/pkg/api/validation/path"
+	names "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollcall.dev/rollcall/clusters"
@@ -27,7 +27,7 @@ func (r resource) path(ref clusters.Reference) (string, error) {
 		return "", fmt.Errorf("%s has no namespace", ref)
 	}
 	for _, part := range []string{ref.Name, ref.Namespace} {
-		if wrong := segment.IsValidPathSegmentName(part); len(wrong) > 0 {
+		if wrong := names.IsPathSegmentName(part); len(wrong) > 0 {
 			return "", fmt.Errorf("%s: %q %s", ref.Kind, part, strings.Join(wrong, ", "))
 		}
 	}
@@ -104,7 +104,7 @@ func (s *session) forget(group string) {
 // discover is empty where the server does not have the version.
 func (s *session) discover(ctx context.Context, version string) (map[string]resource, error) {
 	for part := range strings.SplitSeq(version, "/") {
-		if wrong := segment.IsValidPathSegmentName(part); len(wrong) > 0 || part == "" || strings.Count(version, "/") > 1 {
+		if wrong := names.IsPathSegmentName(part); len(wrong) > 0 || part == "" || strings.Count(version, "/") > 1 {
 			return nil, fmt.Errorf("apiVersion %q is none", version)
 		}
 	}

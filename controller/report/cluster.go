@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
@@ -21,7 +22,8 @@ type Judged struct {
 	Overlay    string
 	Components []string
 	HasSource  bool
-	Retain     bool // keep Coverage in the report: all of the cluster stays in memory with it
+	Retain     bool                        // keep all of this in the report, and so in memory
+	Objects    []unstructured.Unstructured // all that Git wants
 	Desired    []appsv1.DaemonSet
 	RenderErr  error
 	Live       clusters.Live
@@ -65,7 +67,7 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	c.Drift, c.Unread, c.Compared = append(c.Drift, j.Drift.Objects...), j.Drift.Unread, j.Drift.Compared
 	c.ignored = j.ignored()
 	if j.Retain {
-		c.judged, c.reach = j.Coverage.DaemonSets, j.Cluster.Kubeconfig
+		c.judged = &j
 	}
 	c.Agents = agentsOf(j.Coverage.Agents)
 	if len(j.Excluded) > 0 {

@@ -105,8 +105,7 @@ type Cluster struct {
 	Unread      []drift.Unread    `json:"unread,omitempty"` // those that were not
 
 	findings []Finding
-	judged   []coverage.DaemonSet
-	reach    *clusters.Kubeconfig
+	judged   *Judged
 	used     map[int]bool // exceptions of the fleet file that excused something, by index
 	ignored  map[int]bool // its rules of spec.drift.ignore that ignored something, by index
 }

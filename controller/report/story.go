@@ -44,11 +44,11 @@ type Fix struct {
 // NewStory tells of one node of an observed cluster.
 func NewStory(c Cluster, node string) (Story, error) {
 	s := Story{Cluster: c.Name, Node: node, DaemonSets: []StoryOfASet{}}
-	if len(c.judged) == 0 {
+	if c.judged == nil || len(c.judged.Coverage.DaemonSets) == 0 {
 		return s, fmt.Errorf("cluster %q has no such DaemonSet: see \"rollcall scan\" for those it has", c.Name)
 	}
-	for i := range c.judged {
-		d := &c.judged[i]
+	for i := range c.judged.Coverage.DaemonSets {
+		d := &c.judged.Coverage.DaemonSets[i]
 		row, ok := d.Row(node)
 		if !ok {
 			return s, fmt.Errorf("cluster %q has no node %q", c.Name, node)
@@ -62,7 +62,7 @@ func NewStory(c Cluster, node string) (Story, error) {
 		for _, ch := range d.Checks(node) {
 			check := Check{Name: ch.Name, OK: ch.OK, Skipped: ch.Skipped, Message: ch.Message, By: ch.By}
 			for _, f := range ch.Fixes {
-				check.Fixes = append(check.Fixes, Fix{f.Text, command(c.reach, f.Kubectl)})
+				check.Fixes = append(check.Fixes, Fix{f.Text, command(c.judged.Cluster.Kubeconfig, f.Kubectl)})
 			}
 			one.Checks = append(one.Checks, check)
 		}
