@@ -126,6 +126,7 @@ type Confirmed struct {
 type Batch struct {
 	Inventory Inventory // how it was before, with all that the stages will apply and the commit as Pending
 	Stages    [][]Change
+	Held      []Result // what was to be applied and is held: the commit is not applied whole
 }
 
 // Inventory is what was applied to a cluster for a fleet, and may be pruned.

@@ -160,6 +160,7 @@ type Policy struct {
 	ProgressDeadline time.Duration
 	StaleAfter       time.Duration
 	MaxDeletes       string
+	Force            string // fields or never: whether an apply takes fields that others own with another value
 }
 
 // Window is a time in which changes may or must not be made.

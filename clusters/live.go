@@ -19,6 +19,7 @@ type Want struct {
 	Powers    bool            // also what the credential may change
 	Objects   []Reference     // also these, of other kinds than DaemonSets; Secrets are never read
 	Inventory string          // also what was applied for the fleet of this name; not when empty
+	Forecast  bool            // also what the pods of all nodes ask for
 }
 
 // Matches tells whether a DaemonSet is wanted.

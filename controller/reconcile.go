@@ -78,7 +78,8 @@ func (l Line) render(ctx context.Context, a source.Artifact, c clusters.Cluster)
 	if a.Revision.IsZero() {
 		return render.Desired{}, nil
 	}
-	return l.Renderer.Render(ctx, a, l.Fleet, c)
+	d, err := l.Renderer.Render(ctx, a, l.Fleet, c)
+	return l.labelled(c, d), err
 }
 
 // failure is what a render failed of. That no target selects the cluster is a

@@ -55,7 +55,7 @@ func (s *session) batch(ctx context.Context, b clusters.Batch, now func() time.T
 		results = append(results, done...)
 		a.await(work, changes, done)
 	}
-	return results, inventory.write(ctx, b.Inventory.After(results, now()))
+	return results, inventory.write(ctx, b.Inventory.After(slices.Concat(results, b.Held), now()))
 }
 
 // reserve leaves time to record what was done.

@@ -3,6 +3,7 @@ package drift
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -253,4 +254,10 @@ func (w *walker) inTemplate(at []step) bool {
 // a pod template.
 func (w *walker) inMetadata(at []step) bool {
 	return at[0].name == "metadata" || w.inTemplate(at) && len(at) > 3 && at[2].name == "metadata" && at[3].name == "annotations"
+}
+
+// Delivers tells whether a field manager delivers manifests: rollcall, a known
+// deployer or command of kubectl, or one of the fleet's appliedBy.
+func Delivers(manager string, appliedBy []string) bool {
+	return slices.Contains(knownDeliverers, manager) || slices.Contains(appliedBy, manager)
 }

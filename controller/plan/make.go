@@ -1,0 +1,224 @@
+package plan
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/controller/coverage"
+	"rollcall.dev/rollcall/controller/drift"
+)
+
+// Side is what a revision wants of a cluster.
+type Side struct {
+	Overlay    string
+	Objects    []unstructured.Unstructured // in order of Reference.Compare
+	DaemonSets []appsv1.DaemonSet
+}
+
+// Input is all that is known of one cluster.
+type Input struct {
+	Cluster clusters.Cluster
+	Fleet   clusters.Fleet
+	Live    *clusters.Live
+	Options coverage.Options
+	From    *Side // nil: what lives
+	To      Side
+	Commit  string        // of To
+	Drift   drift.Outcome // of To against what lives; not read where From is given
+	Holds   []Hold        // of all that changes in the cluster
+	Adopt   []string      // identities of objects that are taken over, beside those annotated so
+}
+
+// Make plans one cluster.
+func Make(in Input) Cluster {
+	out := Cluster{Name: in.Cluster.Name, Overlay: in.To.Overlay, Recorded: len(in.Cluster.Recorded) > 0, Actions: []Action{}, Nodes: []Effect{}, labels: in.Cluster.Labels}
+	if at := in.Live.ObservedAt; !at.IsZero() {
+		out.ObservedAt = new(at.UTC())
+	}
+	m := &maker{Input: in, desired: map[string]*unstructured.Unstructured{}}
+	for i := range in.To.Objects {
+		m.desired[clusters.ReferenceOf(&in.To.Objects[i]).Identity()] = &in.To.Objects[i]
+	}
+	if in.From != nil {
+		out.Actions = m.between()
+	} else {
+		out.Actions = m.fromLive()
+		for i := range out.Actions {
+			m.hold(&out.Actions[i])
+		}
+		out.Notes = m.notes()
+	}
+	slices.SortFunc(out.Actions, func(a, b Action) int { return a.Object.Compare(b.Object) })
+	out.Nodes, out.Rollouts = m.effects(out.Actions)
+	return out
+}
+
+// maker is one Make at work.
+type maker struct {
+	Input
+	desired map[string]*unstructured.Unstructured
+}
+
+func isDaemonSet(r clusters.Reference) bool { return r.Kind == "DaemonSet" && r.Group() == "apps" }
+
+func isSecret(r clusters.Reference) bool { return r.Kind == "Secret" && r.Group() == "" }
+
+// between compares what two revisions want.
+func (m *maker) between() []Action {
+	before := map[string]*unstructured.Unstructured{}
+	var out []Action
+	for i := range m.From.Objects {
+		u := &m.From.Objects[i]
+		ref := clusters.ReferenceOf(u)
+		before[ref.Identity()] = u
+		if m.desired[ref.Identity()] == nil {
+			out = append(out, Action{Object: ref, Operation: Prune, Holds: []Hold{}})
+		}
+	}
+	for i := range m.To.Objects {
+		u := &m.To.Objects[i]
+		a := Action{Object: clusters.ReferenceOf(u), Operation: Create, Holds: []Hold{}}
+		if was := before[a.Object.Identity()]; was != nil {
+			a.Operation = Configure
+			if equality.Semantic.DeepEqual(was.Object, u.Object) {
+				a.Operation = Unchanged
+			}
+			if isDaemonSet(a.Object) {
+				m.compareSets(&a)
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// compareSets looks closer at a DaemonSet of both revisions.
+func (m *maker) compareSets(a *Action) {
+	was, is := find(m.From.DaemonSets, a.Object), find(m.To.DaemonSets, a.Object)
+	if was == nil || is == nil {
+		return
+	}
+	a.restarts = !equality.Semantic.DeepEqual(was.Spec.Template, is.Spec.Template)
+	if !equality.Semantic.DeepEqual(was.Spec.Selector, is.Spec.Selector) {
+		immutable(a, m.desired[a.Object.Identity()])
+	}
+}
+
+// fromLive compares what the revision wants with what lives.
+func (m *maker) fromLive() []Action {
+	differ := map[string]*drift.Object{}
+	for i := range m.Drift.Objects {
+		differ[m.Drift.Objects[i].Object.Identity()] = &m.Drift.Objects[i]
+	}
+	unread := map[string]string{}
+	for _, u := range m.Drift.Unread {
+		unread[u.Object.Identity()] = u.Reason
+	}
+	var out []Action
+	for i := range m.To.Objects {
+		ref := clusters.ReferenceOf(&m.To.Objects[i])
+		id := ref.Identity()
+		if isDaemonSet(ref) && find(m.To.DaemonSets, ref) == nil {
+			continue // excluded by the fleet
+		}
+		a := Action{Object: ref, Operation: Unchanged, Holds: []Hold{}}
+		if why, blind := unread[id]; blind {
+			a.Operation = Configure
+			if !isSecret(ref) {
+				a.add("NotObserved", "it could not be read: %s", why)
+			}
+		}
+		if d := differ[id]; d != nil {
+			m.differs(&a, d)
+		}
+		out = append(out, a)
+	}
+	for _, d := range m.Drift.Objects {
+		if d.State == drift.Extra {
+			out = append(out, Action{Object: d.Object, Operation: Prune, Holds: []Hold{}})
+		}
+	}
+	return out
+}
+
+// differs takes what drift says of an object into its action.
+func (m *maker) differs(a *Action, d *drift.Object) {
+	a.Fields = d.Fields
+	switch d.State {
+	case drift.Absent:
+		a.Operation = Create
+		if item := m.item(a.Object); item != nil && len(item.Selector) > 0 {
+			a.Operation, a.keep = Replace, item.Selector // it was being replaced
+		}
+	case drift.Invalid:
+		a.Operation = Configure
+		a.add("Refused", "the API server would not take it: %s", d.Message)
+	case drift.Modified:
+		for _, f := range d.Fields {
+			if !m.applies(f) {
+				continue
+			}
+			a.Operation = Configure
+			a.restarts = a.restarts || isDaemonSet(a.Object) && within(f.Path, "spec.template")
+		}
+	}
+	if d.Immutable {
+		immutable(a, m.desired[a.Object.Identity()])
+		if a.Operation == Replace {
+			a.keep = find(m.Live.DaemonSets, a.Object).Spec.Selector.MatchLabels
+		}
+	}
+}
+
+// applies tells whether an apply would mend a difference: what others added it
+// leaves alone.
+func (m *maker) applies(f drift.Field) bool {
+	return f.Change != drift.Added || f.Manager == clusters.FieldManager
+}
+
+func within(path, above string) bool {
+	return len(path) >= len(above) && path[:len(above)] == above
+}
+
+// item is what the inventory knows of an object.
+func (m *maker) item(r clusters.Reference) *clusters.Item {
+	if m.Live.Inventory == nil {
+		return nil
+	}
+	items := m.Live.Inventory.Items
+	at := slices.IndexFunc(items, func(i clusters.Item) bool { return i.Identity() == r.Identity() })
+	if at < 0 {
+		return nil
+	}
+	return &items[at]
+}
+
+func find(all []appsv1.DaemonSet, r clusters.Reference) *appsv1.DaemonSet {
+	for i := range all {
+		if all[i].Namespace == r.Namespace && all[i].Name == r.Name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// notes are what of the cluster a plan does not know.
+func (m *maker) notes() []string {
+	var out []string
+	for _, a := range m.Drift.Unread {
+		if isSecret(a.Object) {
+			out = append(out, a.Object.String()+" is never read: it is applied anew each time, which changes nothing where it is equal")
+		}
+	}
+	if reason, blank := m.Live.Lacks("inventory"); blank {
+		out = append(out, "the inventory could not be read ("+reason+"): nothing is pruned")
+	}
+	if reason, blank := m.Live.Lacks("claims"); blank {
+		out = append(out, "whether pods fit is not known: pods "+reason)
+	}
+	return out
+}
