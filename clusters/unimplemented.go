@@ -14,7 +14,12 @@ func Unimplemented(f Fleet) []string {
 			all = append(all, fmt.Sprintf("%s: %s", field, what))
 		}
 	}
-	say(len(f.Policy.Windows), "spec.policy.windows", "accepted, but this version changes nothing, inside a window or outside")
-	say(len(f.Policy.May), "spec.policy.may", fmt.Sprintf("accepted, but this version only reports: it will not %s", strings.Join(f.Policy.May, ", ")))
+	var not []string
+	for _, power := range f.Policy.May {
+		if power == "roll" || power == "manage" {
+			not = append(not, power)
+		}
+	}
+	say(len(not), "spec.policy.may", fmt.Sprintf("accepted, but this version will not %s", strings.Join(not, ", ")))
 	return all
 }

@@ -134,3 +134,15 @@ func labelled(ds *appsv1.DaemonSet, fleet string) {
 	labels[clusters.FleetLabel] = fleet
 	ds.Labels = labels
 }
+
+// Across adds the holds that look at all clusters together.
+func Across(f clusters.Fleet, planned []Planned, commit string, approved func(cluster string) bool) {
+	inputs, plans := make([]plan.Input, len(planned)), make([]plan.Cluster, len(planned))
+	for i := range planned {
+		inputs[i], plans[i] = planned[i].Input, planned[i].Plan
+	}
+	plan.Limit(f.Policy, inputs, plans, commit, approved)
+	for i := range planned {
+		planned[i].Plan = plans[i]
+	}
+}

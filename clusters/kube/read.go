@@ -47,8 +47,11 @@ func (s *session) read(ctx context.Context, w clusters.Want) (clusters.Live, err
 		func() (err error) { l.Nodes, err = s.nodes(ctx); return err },
 		func() error { return s.leases(ctx, l.Nodes, blanks) },
 		func() (err error) { l.Events, err = s.events(ctx, namespacesOf(l.DaemonSets), blanks); return err },
-		func() (err error) { l.Objects, l.Unread, err = s.objects(ctx, w.Objects); return err },
 		func() (err error) { l.Inventory, err = s.inventory(ctx, w.Inventory, blanks); return err },
+		func() (err error) {
+			l.Objects, l.Unread, err = s.objects(ctx, append(applied(l.Inventory), w.Objects...))
+			return err
+		},
 		func() error {
 			if !w.Powers {
 				return nil
@@ -265,6 +268,19 @@ func (b *blanks) list() []clusters.Blank {
 			reason += fmt.Sprintf(" (and in %d more namespaces)", more)
 		}
 		out = append(out, clusters.Blank{Resource: resource, Reason: reason})
+	}
+	return out
+}
+
+// applied are the objects of an inventory: whether what is no longer wanted is
+// still there must be known, too.
+func applied(i *clusters.Inventory) []clusters.Reference {
+	if i == nil {
+		return nil
+	}
+	out := make([]clusters.Reference, 0, len(i.Items))
+	for _, item := range i.Items {
+		out = append(out, item.Reference)
 	}
 	return out
 }

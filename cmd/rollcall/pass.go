@@ -52,7 +52,7 @@ type fetcher interface {
 func newPass(s streams, f clusters.Fleet, cs []clusters.Cluster, want clusters.Want, timeout time.Duration, o outputFlags) *pass {
 	p := &pass{streams: s, clusters: cs, output: o, renderer: build.New(build.Options{}), observer: &observers{recorded: recorded.Observer{Stdin: s.in}}}
 	p.line = controller.Line{Fleet: f, Renderer: p.renderer, Observer: p.observer, Want: want, Keep: o.keep(), Deadline: timeout}
-	p.line.Seen, p.line.Types = p.observer.lastSeen, drift.NewTypes()
+	p.line.Seen, p.line.Types, p.line.Confirm = p.observer.lastSeen, drift.NewTypes(), &p.observer.kube
 	return p
 }
 

@@ -95,6 +95,9 @@ func (f *planFlags) run(ctx context.Context, s streams) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if ahead.From == nil {
+		controller.Across(p.line.Fleet, planned, ahead.To.Revision.Commit, func(string) bool { return false })
+	}
 	out := sumUp(p.line.Fleet, planned, from, to, time.Now())
 	if err := printPlan(s, out, f.output); err != nil {
 		return err
@@ -306,7 +309,7 @@ func (f *planFlags) revision(ctx context.Context, loaded fleet, name string) (so
 	switch {
 	case name == "":
 		refs = []clusters.Ref{loaded.Source.Ref}
-	case len(name) == 40 && strings.Trim(name, "0123456789abcdef") == "":
+	case isCommit(name):
 		refs = []clusters.Ref{{Commit: name}}
 	case strings.HasPrefix(name, "refs/"):
 		refs = []clusters.Ref{{Name: name}}

@@ -32,7 +32,7 @@ flags, 3 incomplete (a cluster could not be read or rendered), 130 interrupted.`
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nsee: %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(scanCommand(s), reportCommand(s), recordCommand(s), whyCommand(s), diffCommand(s), planCommand(s), waitCommand(s), renderCommand(s), clusterCommand(s), rbacCommand(s), scheduleCommand(s), versionCommand(s))
+	root.AddCommand(scanCommand(s), reportCommand(s), recordCommand(s), whyCommand(s), diffCommand(s), planCommand(s), applyCommand(s), waitCommand(s), renderCommand(s), clusterCommand(s), rbacCommand(s), scheduleCommand(s), versionCommand(s))
 	return root
 }
 

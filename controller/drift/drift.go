@@ -103,10 +103,11 @@ type Input struct {
 
 // Outcome is what a comparison found.
 type Outcome struct {
-	Objects  []Object // in order of Reference.Compare
-	Compared int      // objects that were compared
-	Unread   []Unread // objects that were not, in the same order
-	Used     []bool   // of each rule of the input: it ignored something
+	Objects  []Object             // in order of Reference.Compare
+	Compared int                  // objects that were compared
+	Unread   []Unread             // objects that were not, in the same order
+	Unknown  []clusters.Reference // of those, they that were but looked for, since their kind is not known
+	Used     []bool               // of each rule of the input: it ignored something
 	// Unused are rules of objects' own annotations that ignore nothing, and what
 	// of them cannot be read.
 	Unused []Unused
@@ -210,6 +211,7 @@ func (c *comparison) object(ref clusters.Reference, want *unstructured.Unstructu
 	}
 	if !known {
 		c.out.Compared++
+		c.out.Unknown = append(c.out.Unknown, ref)
 		return
 	}
 	live, _, _, err := c.types.decode(have)

@@ -47,7 +47,7 @@ func (s *Summary) add(c *Cluster) {
 		case Prune:
 			s.Pruned++
 		}
-		if a.Changes() && a.Held() {
+		if a.Changes() && a.Held() && !a.Kept() {
 			s.Held++
 		}
 	}

@@ -150,7 +150,7 @@ func (m *maker) holdPrune(a *Action, live metav1.Object) {
 		a.add("NotObserved", "it is not known whether it is still there")
 		return
 	case live.GetAnnotations()[clusters.PruneAnnotation] == "disabled":
-		a.add("Kept", "its annotation %s is disabled", clusters.PruneAnnotation)
+		a.add(Kept, "its annotation %s is disabled", clusters.PruneAnnotation)
 	case !ours(live, m.Fleet.Name):
 		a.add("NotOurs", "it does not carry label %s of this fleet and field manager %s any more: somebody else has it", clusters.FleetLabel, clusters.FieldManager)
 	case item.UID != "" && item.UID != a.uid:

@@ -108,13 +108,17 @@ func (m *maker) compareSets(a *Action) {
 	}
 }
 
-// fromLive compares what the revision wants with what lives.
+// fromLive compares what the revision wants with what lives. Secrets, which are
+// not read, and kinds that are not known are applied once at each commit.
 func (m *maker) fromLive() []Action {
 	differ := map[string]*drift.Object{}
 	for i := range m.Drift.Objects {
 		differ[m.Drift.Objects[i].Object.Identity()] = &m.Drift.Objects[i]
 	}
-	unread := map[string]string{}
+	unread, unknown := map[string]string{}, map[string]bool{}
+	for _, r := range m.Drift.Unknown {
+		unknown[r.Identity()] = true
+	}
 	for _, u := range m.Drift.Unread {
 		unread[u.Object.Identity()] = u.Reason
 	}
@@ -126,11 +130,14 @@ func (m *maker) fromLive() []Action {
 			continue // excluded by the fleet
 		}
 		a := Action{Object: ref, Operation: Unchanged, Holds: []Hold{}}
-		if why, blind := unread[id]; blind {
-			a.Operation = Configure
-			if !isSecret(ref) {
-				a.add("NotObserved", "it could not be read: %s", why)
+		switch why, blind := unread[id]; {
+		case isSecret(ref), unknown[id]:
+			if m.item(ref) == nil || m.Live.Inventory.Commit != m.Commit {
+				a.Operation, a.Note = Configure, "its content is not compared: applied once at each commit"
 			}
+		case blind:
+			a.Operation = Configure
+			a.add("NotObserved", "it could not be read: %s", why)
 		}
 		if d := differ[id]; d != nil {
 			m.differs(&a, d)
@@ -209,11 +216,6 @@ func find(all []appsv1.DaemonSet, r clusters.Reference) *appsv1.DaemonSet {
 // notes are what of the cluster a plan does not know.
 func (m *maker) notes() []string {
 	var out []string
-	for _, a := range m.Drift.Unread {
-		if isSecret(a.Object) {
-			out = append(out, a.Object.String()+" is never read: it is applied anew each time, which changes nothing where it is equal")
-		}
-	}
 	if reason, blank := m.Live.Lacks("inventory"); blank {
 		out = append(out, "the inventory could not be read ("+reason+"): nothing is pruned")
 	}

@@ -27,7 +27,7 @@ func (m *maker) effects(actions []Action) ([]Effect, []Rollout) {
 	var pairs []coverage.Pair
 	for i := range actions {
 		a := &actions[i]
-		if !isDaemonSet(a.Object) || !a.Changes() || slices.ContainsFunc(a.Holds, func(h Hold) bool { return h.Code == "Kept" }) {
+		if !isDaemonSet(a.Object) || !a.Changes() || a.Kept() {
 			continue
 		}
 		c := change{key: a.Object.Namespace + "/" + a.Object.Name, restarts: a.restarts, pruned: a.Operation == Prune}

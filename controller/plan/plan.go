@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"rollcall.dev/rollcall/clusters"
@@ -71,6 +72,7 @@ type Action struct {
 	Operation Operation          `json:"operation"`
 	Fields    []drift.Field      `json:"fields,omitempty"` // that change; of a plan between two revisions none are listed
 	Holds     []Hold             `json:"holds"`
+	Note      string             `json:"note,omitempty"`
 	// Adopts are the field managers whose share becomes rollcall's first.
 	Adopts []string `json:"adopts,omitempty"`
 
@@ -82,6 +84,16 @@ type Action struct {
 
 // Held tells whether anything holds the action.
 func (a *Action) Held() bool { return len(a.Holds) > 0 }
+
+// Kept tells whether the action is one that nobody waits for: the object itself
+// says that it stays.
+func (a *Action) Kept() bool {
+	return slices.ContainsFunc(a.Holds, func(h Hold) bool { return h.Code == Kept })
+}
+
+// Kept is the code of what holds the prune of an object that says itself that it
+// stays.
+const Kept = "Kept"
 
 // Changes tells whether the action would change anything.
 func (a *Action) Changes() bool { return a.Operation != Unchanged }

@@ -106,6 +106,9 @@ func (p *printer) action(a *plan.Action) {
 	if len(a.Adopts) > 0 {
 		p.line("      %s", clean("taken over from "+strings.Join(a.Adopts, ", ")+": what they set and Git does not have goes"))
 	}
+	if a.Note != "" {
+		p.line("      %s", p.paint(faint, clean(a.Note)))
+	}
 	for _, h := range a.Holds {
 		p.line("      %s", p.paint(yellow, clean("held, "+h.Code+": "+h.Message)))
 	}
