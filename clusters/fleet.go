@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"rollcall.dev/rollcall/sync/schedule"
 )
 
 // APIVersion of all files that users write.
@@ -29,6 +31,8 @@ type Fleet struct {
 	Taints     Taints
 	AppliedBy  []string
 	Policy     Policy
+	Rollout    *Rollout // nil: a commit goes to all clusters at once
+	Approvals  []Approval
 }
 
 // Source is a Git repository and what of it to follow.
@@ -159,17 +163,12 @@ type Policy struct {
 	// stuck.
 	ProgressDeadline time.Duration
 	StaleAfter       time.Duration
-	MaxDeletes       string
-	Force            string // fields or never: whether an apply takes fields that others own with another value
+	MaxDeletes       string // a number of objects, or a percentage of the managed ones
+	Force            string // fields: take those that others own; never: report the conflict
 }
 
 // Window is a time in which changes may or must not be made.
-type Window struct {
-	Allow, Deny string
-	For         time.Duration
-	TimeZone    string
-	LastStart   time.Duration
-}
+type Window = schedule.Window
 
 // Cluster is a registered cluster. Exactly one of Kubeconfig and Recorded is
 // set, but for one whose kubeconfig a hub's Secret is to supply. Paths are

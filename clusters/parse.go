@@ -18,6 +18,7 @@ func DefaultPolicy() Policy {
 		ProgressDeadline: 10 * time.Minute,
 		StaleAfter:       15 * time.Minute,
 		MaxDeletes:       "10%",
+		Force:            "never",
 	}
 }
 
@@ -105,6 +106,8 @@ func (d *document) fleet(w *wireFleet) Fleet {
 		},
 		AppliedBy: d.words(spec.Child("appliedBy"), w.Spec.AppliedBy),
 		Policy:    policy,
+		Rollout:   d.rollout(spec.Child("rollout"), w.Spec.Rollout),
+		Approvals: d.approvals(spec.Child("approvals"), w.Spec.Approvals),
 	}
 	if f.Directory == "" && f.Hub == nil {
 		f.Directory = "clusters"
@@ -112,6 +115,9 @@ func (d *document) fleet(w *wireFleet) Fleet {
 	if w.Spec.Source == nil {
 		d.needsSource(spec.Child("targets"), len(f.Targets))
 		d.needsSource(spec.Child("components"), len(f.Components))
+		if f.Rollout != nil {
+			d.needsSource(spec.Child("rollout"), 1)
+		}
 	}
 	return f
 }

@@ -80,8 +80,16 @@ func TestParseFleetFull(t *testing.T) {
 		Policy: Policy{
 			May: []string{"roll", "apply"}, Observe: "0 * * * *",
 			Windows:      []Window{{Allow: "0 22 * * *", For: 4 * time.Hour, TimeZone: "Europe/Berlin", LastStart: 30 * time.Minute}},
-			StartupGrace: 7 * time.Minute, ProgressDeadline: 15 * time.Minute, StaleAfter: 20 * time.Minute, MaxDeletes: "3",
+			StartupGrace: 7 * time.Minute, ProgressDeadline: 15 * time.Minute, StaleAfter: 20 * time.Minute, MaxDeletes: "3", Force: "fields",
 		},
+		Rollout: &Rollout{
+			Waves: []Wave{
+				{Name: "canary", Clusters: Selection{Selector: labels("env", "dev")}, Size: "2", Soak: 30 * time.Minute, Gate: Gate{Covered: "99.5%", UpToDate: "95%"}},
+				{Name: "rest", Size: "100%", Gate: Gate{Covered: "100%", UpToDate: "100%"}},
+			},
+			Resume: "0123456789abcdef0123456789abcdef01234567",
+		},
+		Approvals: []Approval{{Commit: "0123456789abcdef0123456789abcdef01234567", Clusters: []string{"prod-eu", "edge-7"}, Allow: []string{"prune", "resume"}}},
 	}
 	if diff := cmp.Diff(want, got, ignoreCompiled); diff != "" {
 		t.Errorf("ParseFleet: -want +got:\n%s", diff)
@@ -103,7 +111,7 @@ func TestParseFleetDefaults(t *testing.T) {
 		Name:      "p",
 		Source:    &Source{URL: "/srv/git", Path: ".", Poll: "@every 1m", TimeZone: "UTC"},
 		Directory: "clusters",
-		Policy:    Policy{Observe: "*/5 * * * *", StartupGrace: 5 * time.Minute, ProgressDeadline: 10 * time.Minute, StaleAfter: 15 * time.Minute, MaxDeletes: "10%"},
+		Policy:    Policy{Observe: "*/5 * * * *", StartupGrace: 5 * time.Minute, ProgressDeadline: 10 * time.Minute, StaleAfter: 15 * time.Minute, MaxDeletes: "10%", Force: "never"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ParseFleet: -want +got:\n%s", diff)
@@ -169,7 +177,7 @@ func TestParseFleetFaults(t *testing.T) {
 		"UnknownField":   {"a slip is told", fleetHead + "  targts: []\n", `f.yaml:5: spec.targts: Forbidden: unknown field, did you mean "targets"?`},
 		"UnknownCase":    {"names are case sensitive", fleetHead + "  appliedby: []\n", `f.yaml:5: spec.appliedby: Forbidden: unknown field, did you mean "appliedBy"?`},
 		"UnknownFar":     {"nothing is near", fleetHead + "  clusters: {selector: x}\n", `f.yaml:5: spec.clusters.selector: Forbidden: unknown field, known are directory, hub`},
-		"UnknownControl": {"names are shown escaped", fleetHead + `  "a\e[31m": 1` + "\n", `f.yaml:5: spec."a\x1b[31m": Forbidden: unknown field, known are agents, appliedBy, clusters, components, daemonSets, drift, exceptions, policy, source, taints, targets`},
+		"UnknownControl": {"names are shown escaped", fleetHead + `  "a\e[31m": 1` + "\n", `f.yaml:5: spec."a\x1b[31m": Forbidden: unknown field, known are agents, appliedBy, approvals, clusters, components, daemonSets, drift, exceptions, policy, rollout, source, taints, targets`},
 		"DuplicateKey":   {"which one would count?", sourceHead + "  targets: []\n  targets: []\n", "f.yaml:8: spec.targets: Forbidden: duplicate key, first on line 7"},
 		"MergeKey":       {"no part of the schema", fleetHead + "  <<: {policy: {}}\n", "f.yaml:5: spec.<<: Forbidden: merge keys are not accepted here: write the fields out"},
 		"Alias":          {"bombs are made of them", fleetHead + "  appliedBy: &a [x]\n  taints: {startup: *a}\n", "f.yaml:5: spec.appliedBy: Invalid value: anchors and aliases are not accepted here: write the value out\nf.yaml:6: spec.taints.startup: Invalid value: anchors and aliases are not accepted here: write the value out"},
@@ -273,7 +281,7 @@ func TestParseFleetFaults(t *testing.T) {
 		"WindowNoFor":   {"how long?", policy("windows: [{allow: '@daily'}]"), "f.yaml:5: spec.policy.windows[0].for: Required value: a duration such as 5m"},
 		"WindowBoth":    {"which one would count?", policy("windows: [{allow: '@daily', deny: '@daily', for: 1h}]"), "f.yaml:5: spec.policy.windows[0]: Required value: exactly one of allow and deny"},
 		"WindowNeither": {"when?", policy("windows: [{for: 1h}]"), "f.yaml:5: spec.policy.windows[0]: Required value: exactly one of allow and deny"},
-		"WindowStart":   {"it would be over", policy("windows: [{allow: '@daily', for: 1h, lastStart: 2h}]"), `f.yaml:5: spec.policy.windows[0].lastStart: Invalid value: "2h": must not be longer than the window itself`},
+		"WindowStart":   {"it would be over", policy("windows: [{allow: '@daily', for: 1h, lastStart: 2h}]"), `f.yaml:5: spec.policy.windows[0].lastStart: Invalid value: "2h": must be shorter than the window itself`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -386,10 +394,10 @@ func TestParseCluster(t *testing.T) {
 		},
 		"Policy": {
 			"key by key, lists whole, an empty list is one",
-			clusterHead + "  recorded: a\n  policy: {may: [], windows: [{allow: '@hourly', for: 1m}], staleAfter: 1h, progressDeadline: 30m}\n",
+			clusterHead + "  recorded: a\n  policy: {may: [], windows: [{allow: '@hourly', for: 1m}], staleAfter: 1h, progressDeadline: 30m, force: fields}\n",
 			Cluster{Name: "c", File: "c.yaml", Recorded: []string{"a"}, Policy: Policy{
 				May: []string{}, Observe: defaults.Observe, Windows: []Window{{Allow: "@hourly", For: time.Minute, TimeZone: "UTC"}},
-				StartupGrace: 5 * time.Minute, ProgressDeadline: 30 * time.Minute, StaleAfter: time.Hour, MaxDeletes: "10%",
+				StartupGrace: 5 * time.Minute, ProgressDeadline: 30 * time.Minute, StaleAfter: time.Hour, MaxDeletes: "10%", Force: "fields",
 			}},
 		},
 	}
@@ -445,7 +453,8 @@ const (
 func TestUnimplemented(t *testing.T) {
 	full := Fleet{
 		Agents: []Agent{{}}, Exceptions: []Exception{{}},
-		Policy: Policy{May: []string{"roll", "prune"}, Windows: []Window{{}}},
+		Policy:  Policy{May: []string{"roll", "prune"}, Windows: []Window{{}}},
+		Rollout: &Rollout{}, Approvals: []Approval{{}},
 	}
 	want := []string{
 		"spec.policy.may: accepted, but this version will not roll",

@@ -16,7 +16,6 @@ var unknownHints = map[string]string{
 	"spec.source.commit":          "unknown field, write ref: {commit: ID}",
 	"spec.source.auth.token":      "a secret is never written here: name a file that holds it in tokenFile",
 	"spec.source.auth.password":   "a secret is never written here: name a file that holds it in passwordFile",
-	"spec.approvals":              "not supported yet: this version changes no cluster",
 	"spec.exclude":                "unknown field, write daemonSets: {exclude: [{names: [NAMESPACE/NAME]}]}",
 	"spec.kubeconfig.secretRef":   "not supported: Secrets register clusters by themselves: see spec.clusters.hub of the fleet file",
 }

@@ -213,6 +213,9 @@ func (d *document) policy(at *field.Path, w *wirePolicy, defaults Policy) Policy
 	p.ProgressDeadline = d.duration(at.Child("progressDeadline"), w.ProgressDeadline, p.ProgressDeadline)
 	p.StaleAfter = d.duration(at.Child("staleAfter"), w.StaleAfter, p.StaleAfter)
 	p.MaxDeletes = d.amount(at.Child("maxDeletes"), w.MaxDeletes, p.MaxDeletes)
+	if w.Force != nil {
+		p.Force = d.oneOf(at.Child("force"), w.Force, "never", "fields")
+	}
 	if w.May != nil {
 		p.May = w.May
 		for i, power := range w.May {
@@ -223,33 +226,6 @@ func (d *document) policy(at *field.Path, w *wirePolicy, defaults Policy) Policy
 		p.Windows = d.windows(at.Child("windows"), w.Windows)
 	}
 	return p
-}
-
-func (d *document) windows(at *field.Path, ws []wireWindow) []Window {
-	all := []Window{}
-	for i, w := range ws {
-		at := at.Index(i)
-		zone := or(w.TimeZone, "UTC")
-		win := Window{
-			For:       d.duration(at.Child("for"), &w.For, 0),
-			TimeZone:  zone,
-			LastStart: d.duration(at.Child("lastStart"), w.LastStart, 0),
-		}
-		if (w.Allow == nil) == (w.Deny == nil) {
-			d.add(field.Required(at, "exactly one of allow and deny"))
-		}
-		if w.Allow != nil {
-			win.Allow = d.cron(at.Child("allow"), *w.Allow, at.Child("timeZone"), zone)
-		}
-		if w.Deny != nil {
-			win.Deny = d.cron(at.Child("deny"), *w.Deny, at.Child("timeZone"), zone)
-		}
-		if win.LastStart > win.For {
-			d.add(field.Invalid(at.Child("lastStart"), *w.LastStart, "must not be longer than the window itself"))
-		}
-		all = append(all, win)
-	}
-	return all
 }
 
 // clusters reads a selection that must be written, though it may be {}: a rule

@@ -30,6 +30,32 @@ type (
 		Taints     wireTaints      `json:"taints"`
 		AppliedBy  []string        `json:"appliedBy"`
 		Policy     wirePolicy      `json:"policy"`
+		Rollout    *wireRollout    `json:"rollout"`
+		Approvals  []wireApproval  `json:"approvals"`
+	}
+
+	wireRollout struct {
+		Waves  []wireWave `json:"waves"`
+		Resume string     `json:"resume"`
+	}
+
+	wireWave struct {
+		Name     string         `json:"name"`
+		Clusters *wireSelection `json:"clusters"`
+		Size     *amount        `json:"size"`
+		Soak     *string        `json:"soak"`
+		Gate     wireGate       `json:"gate"`
+	}
+
+	wireGate struct {
+		Covered  *amount `json:"covered"`
+		UpToDate *amount `json:"upToDate"`
+	}
+
+	wireApproval struct {
+		Commit   string   `json:"commit"`
+		Clusters []string `json:"clusters"`
+		Allow    []string `json:"allow"`
 	}
 
 	wireSource struct {
@@ -170,6 +196,7 @@ type (
 		ProgressDeadline *string      `json:"progressDeadline"`
 		StaleAfter       *string      `json:"staleAfter"`
 		MaxDeletes       *amount      `json:"maxDeletes"`
+		Force            *string      `json:"force"`
 	}
 
 	wireWindow struct {
