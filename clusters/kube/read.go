@@ -53,6 +53,12 @@ func (s *session) read(ctx context.Context, w clusters.Want) (clusters.Live, err
 			}
 			return s.held(ctx, blanks)
 		},
+		func() error {
+			if !w.Forecast {
+				return nil
+			}
+			return s.forecast(ctx, &l, blanks)
+		},
 	} {
 		if err := step(); err != nil {
 			return clusters.Live{}, err
@@ -226,6 +232,13 @@ func (b *blanks) unless(err error) error {
 	if apierrors.IsNotFound(err) {
 		word = "not there"
 	}
+	b.note(step.access.resource, word, step)
+	return nil
+}
+
+// note keeps the reason why a resource is blank: without what the resource's own
+// name repeats.
+func (b *blanks) note(resource, word string, step *stepError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.reasons == nil {
@@ -236,8 +249,7 @@ func (b *blanks) unless(err error) error {
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s %q is forbidden: ", a.resource, a.name))
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s is forbidden: ", a.resource, a.group))
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s %q is forbidden: ", a.resource, a.group, a.name))
-	b.reasons[a.resource] = append(b.reasons[a.resource], word+": "+text)
-	return nil
+	b.reasons[resource] = append(b.reasons[resource], word+": "+text)
 }
 
 func (b *blanks) has(resource string) bool {

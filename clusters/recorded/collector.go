@@ -30,6 +30,8 @@ var resources = map[typeOf]string{
 	{"apps/v1", "ControllerRevision"}: "controllerrevisions",
 
 	{"coordination.k8s.io/v1", "Lease"}: "leases",
+
+	{"scheduling.k8s.io/v1", "PriorityClass"}: "priorityclasses",
 }
 
 const recording = "Recording" // the kind of a header
@@ -60,6 +62,8 @@ type collector struct {
 	daemonSets store[appsv1.DaemonSet]
 	revisions  store[clusters.Revision]
 	events     store[clusters.Event]
+
+	load load // only where Want asks for a forecast
 }
 
 func newCollector(want clusters.Want) *collector {
@@ -153,6 +157,8 @@ func (c *collector) take(resource string, data []byte) error {
 		return decode(data, c.daemonSet)
 	case "leases":
 		return decode(data, c.lease)
+	case "priorityclasses":
+		return decode(data, c.priorityClass)
 	}
 	return decode(data, c.revision)
 }
@@ -226,6 +232,7 @@ func (c *collector) pod(p *corev1.Pod) error {
 		}
 	}
 	c.pods.put(p.Namespace+"/"+p.Name, c.shared.Pod(clusters.PodOf(p)))
+	c.claim(p)
 	return nil
 }
 
@@ -337,6 +344,9 @@ func (c *collector) live() (clusters.Live, error) {
 		l.ObservedAt = c.newest
 	}
 	l.ObservedAt = l.ObservedAt.UTC()
+	if c.want.Forecast {
+		c.forecast(&l)
+	}
 	for i := range l.Nodes {
 		l.Nodes[i].Lease = c.leases[l.Nodes[i].Name]
 	}
