@@ -41,6 +41,7 @@ var rooms = map[string]struct {
 	"controller/coverage": {pure: true, not: []string{"k8s.io/client-go/", module + "render"}},
 	"controller/drift":    {pure: true, not: []string{"k8s.io/client-go/", module + "clusters/"}},
 	"controller/gate":     {pure: true, not: []string{"k8s.io/client-go/", module + "clusters/", module + "render", module + "render/"}},
+	"controller/plan":     {pure: true, not: []string{"k8s.io/client-go/", module + "clusters/"}},
 	"controller/report":   {pure: true, not: []string{"k8s.io/client-go/", module + "clusters/"}},
 	"controller":          {not: []string{"k8s.io/client-go/", module + "clusters/", module + "render/", module + "sync/gitrepo"}},
 }
