@@ -15,21 +15,8 @@ func NodeOf(n *corev1.Node) Node {
 	return Node{
 		Name: n.Name, Labels: n.Labels, Taints: n.Spec.Taints, Conditions: n.Status.Conditions,
 		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil,
-		Excuse: n.Annotations[ExcuseAnnotation], Writers: writersOf(n), Allocatable: allocatableOf(n.Status.Allocatable),
+		Excuse: n.Annotations[ExcuseAnnotation], Writers: writersOf(n), Allocatable: n.Status.Allocatable,
 	}
-}
-
-func allocatableOf(all corev1.ResourceList) corev1.ResourceList {
-	var out corev1.ResourceList
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
-		if q, ok := all[name]; ok {
-			if out == nil {
-				out = corev1.ResourceList{}
-			}
-			out[name] = q
-		}
-	}
-	return out
 }
 
 // PodOf keeps what coverage needs of a Pod.

@@ -19,7 +19,7 @@ type Want struct {
 	Powers    bool            // also what the credential may change
 	Objects   []Reference     // also these, of other kinds than DaemonSets; Secrets are never read
 	Inventory string          // also what was applied for the fleet of this name; not when empty
-	Forecast  bool            // also what the pods of all nodes ask for
+	Forecast  bool            // also what all pods claim of their nodes; not followed
 }
 
 // Matches tells whether a DaemonSet is wanted.
@@ -51,6 +51,11 @@ type Live struct {
 	Objects   []unstructured.Unstructured
 	Unread    map[string]string // Identity of those of Want that could not be read: why
 	Inventory *Inventory        // nil: there is none, or it is a Blank
+	// Claims are of every pod of all namespaces that has a node and has not
+	// ended. Without Want.Forecast there are none, nor with a Blank "claims":
+	// then nothing is known of how full a node is.
+	Claims     []Claim
+	Priorities map[string]Priority // by the PriorityClass; the default's is under ""; or the Blank "priorityclasses"
 }
 
 // Credential is what is known of the login that a cluster was observed with.
@@ -67,7 +72,7 @@ type Credential struct {
 // Blank is an optional resource that could not be read, because reading it is
 // forbidden or a dump lacks it. What depends on it is left blank in a report.
 type Blank struct {
-	Resource string `json:"resource,omitzero"` // controllerrevisions, events, inventory, leases or namespaces
+	Resource string `json:"resource,omitzero"` // claims, controllerrevisions, events, inventory, leases, namespaces or priorityclasses
 	Reason   string `json:"reason,omitzero"`   // "forbidden: …" or "not in the dump"
 }
 
@@ -91,8 +96,8 @@ type Node struct {
 	Deleting   bool                   `json:"deleting,omitzero"`
 	Excuse     string                 `json:"excuse,omitzero"` // annotation ExcuseAnnotation, as written
 	Lease      time.Time              `json:"lease,omitzero"`  // when the kubelet last renewed its lease; read only of a node whose heartbeat is late, zero when not known
-	// Allocatable is cpu, memory, ephemeral-storage and pods, what daemon pods
-	// compete for.
+	// Allocatable is what pods compete for, extended resources and the number of
+	// pods among it.
 	Allocatable corev1.ResourceList `json:"allocatable,omitzero"`
 	Writers     []Writer            `json:"writers,omitzero"` // who wrote its taints and labels
 }

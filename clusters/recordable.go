@@ -35,6 +35,7 @@ func recordableSpec(s *corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
 		InitContainers: recordableContainers(s.InitContainers), Containers: recordableContainers(s.Containers), NodeName: s.NodeName, NodeSelector: s.NodeSelector,
 		Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: s.HostNetwork, PriorityClassName: s.PriorityClassName, Priority: s.Priority,
+		PreemptionPolicy: s.PreemptionPolicy, Resources: s.Resources, Overhead: s.Overhead,
 		RuntimeClassName: s.RuntimeClassName, ServiceAccountName: s.ServiceAccountName, SchedulerName: s.SchedulerName, RestartPolicy: s.RestartPolicy,
 		TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds, OS: s.OS,
 	}

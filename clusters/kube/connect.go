@@ -18,6 +18,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,7 +93,7 @@ func (o *Observer) clients(config *rest.Config, s *session) error {
 	s.groups = map[string]rest.Interface{}
 	for _, gv := range []schema.GroupVersion{
 		corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion,
-		coordinationv1.SchemeGroupVersion,
+		coordinationv1.SchemeGroupVersion, schedulingv1.SchemeGroupVersion,
 	} {
 		c := rest.CopyConfig(config)
 		c.GroupVersion, c.APIPath = &gv, "/apis"
@@ -113,6 +114,7 @@ func newScheme() *runtime.Scheme {
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, authorizationv1.AddToScheme, authenticationv1.AddToScheme, coordinationv1.AddToScheme,
+		schedulingv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a mistake of this program

@@ -260,6 +260,9 @@ func (f *follower) snapshot(ctx context.Context) (clusters.Live, error) {
 	}
 	l.ObservedAt = time.Now().UTC()
 	l.Blanks = f.blanks.list()
+	if f.want.Forecast {
+		l.Blanks = append([]clusters.Blank{{Resource: "claims", Reason: "what pods claim is not followed"}}, l.Blanks...)
+	}
 	return l, nil
 }
 

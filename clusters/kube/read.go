@@ -58,6 +58,12 @@ func (s *session) read(ctx context.Context, w clusters.Want) (clusters.Live, err
 			}
 			return s.held(ctx, blanks)
 		},
+		func() error {
+			if !w.Forecast {
+				return nil
+			}
+			return s.forecast(ctx, &l, blanks)
+		},
 	} {
 		if err := step(); err != nil {
 			return clusters.Live{}, err
@@ -231,13 +237,19 @@ func (b *blanks) unless(err error) error {
 	if apierrors.IsNotFound(err) {
 		word = "not there"
 	}
+	b.forbid(step.access.resource, word, step)
+	return nil
+}
+
+// forbid keeps the reason why a resource is blank: without what the resource's
+// own name repeats.
+func (b *blanks) forbid(resource, word string, step *stepError) {
 	a := step.access
 	text := strings.TrimPrefix(step.err.Error(), a.resource+" is forbidden: ")
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s %q is forbidden: ", a.resource, a.name))
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s is forbidden: ", a.resource, a.group))
 	text = strings.TrimPrefix(text, fmt.Sprintf("%s.%s %q is forbidden: ", a.resource, a.group, a.name))
-	b.note(a.resource, word+": "+text)
-	return nil
+	b.note(resource, word+": "+text)
 }
 
 // note notes why something is blank.

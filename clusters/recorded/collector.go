@@ -31,6 +31,8 @@ var resources = map[typeOf]string{
 	{"apps/v1", "ControllerRevision"}: "controllerrevisions",
 
 	{"coordination.k8s.io/v1", "Lease"}: "leases",
+
+	{"scheduling.k8s.io/v1", "PriorityClass"}: "priorityclasses",
 }
 
 const recording = "Recording" // the kind of a header
@@ -64,6 +66,8 @@ type collector struct {
 	others     store[unstructured.Unstructured] // by Identity
 
 	wanted, wantedKinds map[string]bool // of others: identities, and group/kind
+
+	load load // only where Want asks for a forecast
 }
 
 func newCollector(want clusters.Want) *collector {
@@ -162,6 +166,8 @@ func (c *collector) take(resource string, data []byte) error {
 		return decode(data, c.daemonSet)
 	case "leases":
 		return decode(data, c.lease)
+	case "priorityclasses":
+		return decode(data, c.priorityClass)
 	}
 	return decode(data, c.revision)
 }
@@ -235,6 +241,7 @@ func (c *collector) pod(p *corev1.Pod) error {
 		}
 	}
 	c.pods.put(p.Namespace+"/"+p.Name, c.shared.Pod(clusters.PodOf(p)))
+	c.claim(p)
 	return nil
 }
 
@@ -347,6 +354,9 @@ func (c *collector) live() (clusters.Live, error) {
 	}
 	l.ObservedAt = l.ObservedAt.UTC()
 	l.Objects, l.Unread = c.objects()
+	if c.want.Forecast {
+		c.forecast(&l)
+	}
 	for i := range l.Nodes {
 		l.Nodes[i].Lease = c.leases[l.Nodes[i].Name]
 	}

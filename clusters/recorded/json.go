@@ -48,6 +48,7 @@ func jsonFault(dec *json.Decoder, err error) error {
 // may come before its kind, which names theirs.
 func (c *collector) jsonDocument(dec *json.Decoder) error {
 	doc := document{c: c}
+	c.load.begin()
 	rest := map[string]json.RawMessage{}
 	for dec.More() {
 		key, err := dec.Token()
@@ -157,5 +158,6 @@ func (d *document) close() error {
 			return fmt.Errorf("items[%d]: %w", i, err)
 		}
 	}
+	d.c.load.end()
 	return nil
 }

@@ -18,8 +18,9 @@ const longest = 300
 // Redact keeps of an observation what a report is made of and nothing that may be
 // secret: of DaemonSets the fields that say where their pods go and what they
 // run, never environment, arguments, commands, probes or annotations of others;
-// daemon pods and those that look like them; and the beginning of messages,
-// without logins in URLs. What is kept is listed, so that a field of a later
+// daemon pods and those that look like them; what other pods claim of their
+// nodes, without their names; and the beginning of messages, without logins in
+// URLs. What is kept is listed, so that a field of a later
 // Kubernetes is left out.
 func Redact(l clusters.Live) clusters.Live {
 	out := l
@@ -43,9 +44,25 @@ func Redact(l clusters.Live) clusters.Live {
 			out.Pods = append(out.Pods, pod(p))
 		}
 	}
+	out.Claims = nameless(l.Claims, out.Pods)
 	out.Events = slices.Clone(l.Events)
 	for i := range out.Events {
 		out.Events[i].Message = message(out.Events[i].Message)
+	}
+	return out
+}
+
+// nameless leaves out who claims, but of the pods that are kept.
+func nameless(claims []clusters.Claim, kept []clusters.Pod) []clusters.Claim {
+	known := map[string]bool{}
+	for _, p := range kept {
+		known[p.UID] = true
+	}
+	out := slices.Clone(claims)
+	for i := range out {
+		if c := &out[i]; c.UID == "" || !known[c.UID] {
+			c.Name, c.UID, c.Owner = "", "", ""
+		}
 	}
 	return out
 }

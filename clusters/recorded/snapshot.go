@@ -36,6 +36,10 @@ type snapshot struct {
 	Revisions   []clusters.Revision `json:"revisions,omitempty"`
 	Events      []clusters.Event    `json:"events,omitempty"`
 	Unavailable []clusters.Blank    `json:"unavailable,omitempty"`
+
+	// Without a forecast there are none; [] is a cluster without pods.
+	Claims     []clusters.Claim             `json:"claims,omitzero"`
+	Priorities map[string]clusters.Priority `json:"priorities,omitzero"`
 }
 
 // Write writes an observation as a snapshot, compressed, and redacted: see
@@ -50,6 +54,7 @@ func Write(w io.Writer, cluster, recorder string, l clusters.Live) error {
 		APIVersion: clusters.APIVersion, Kind: snapshotKind, Format: snapshotFormat, Cluster: cluster, Recorder: recorder,
 		ObservedAt: l.ObservedAt, Identity: l.Identity, Version: l.Version,
 		Nodes: l.Nodes, Pods: l.Pods, DaemonSets: l.DaemonSets, Revisions: l.Revisions, Events: l.Events, Unavailable: l.Blanks,
+		Claims: l.Claims, Priorities: l.Priorities,
 	}
 	if s.Nodes == nil {
 		s.Nodes = []clusters.Node{} // none, and not unknown
@@ -87,7 +92,7 @@ func (c *collector) snapshot(data []byte) error {
 	for _, r := range resources {
 		c.known[r] = true
 	}
-	c.unavailable = s.Unavailable
+	c.unavailable = c.load.restore(&s, c.want.Forecast)
 	for _, n := range s.Nodes {
 		c.nodes.put(n.Name, n)
 		if !n.Lease.IsZero() {

@@ -59,6 +59,7 @@ func (c *collector) yaml(r *bufio.Reader) error {
 // yamlDocument collects the document up to the next marker.
 func (c *collector) yamlDocument(in *lines) (more bool, err error) {
 	doc := document{c: c}
+	c.load.begin()
 	var head chunk // all but the items
 	for {
 		line, err := in.read()

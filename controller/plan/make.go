@@ -61,6 +61,8 @@ func Make(in Input) Cluster {
 type maker struct {
 	Input
 	desired map[string]*unstructured.Unstructured
+	loads   *Loads
+	nodes   map[string]*clusters.Node // by name, made when first asked for
 }
 
 func isDaemonSet(r clusters.Reference) bool { return r.Kind == "DaemonSet" && r.Group() == "apps" }

@@ -45,12 +45,16 @@ func (m *maker) effects(actions []Action) ([]Effect, []Rollout) {
 		changes, pairs = append(changes, c), append(pairs, coverage.Pair{Before: c.before, After: c.after})
 	}
 	effects, rollouts := []Effect{}, []Rollout(nil)
+	m.loads = NewLoads(m.Live.Claims)
 	for i, placings := range coverage.Place(m.Live, pairs, m.Options) {
 		found, after := m.effectsOf(&changes[i], placings)
 		effects = append(effects, found...)
 		if r, ok := rolloutOf(&changes[i], found, after); ok {
 			rollouts = append(rollouts, r)
 		}
+	}
+	for i := range changes {
+		m.forecast(&changes[i], effects)
 	}
 	slices.SortFunc(effects, func(a, b Effect) int {
 		return cmp.Or(strings.Compare(a.DaemonSet, b.DaemonSet), strings.Compare(a.Node, b.Node))
