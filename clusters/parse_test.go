@@ -453,7 +453,7 @@ const (
 func TestUnimplemented(t *testing.T) {
 	full := Fleet{
 		Agents: []Agent{{}}, Exceptions: []Exception{{}},
-		Policy: Policy{May: []string{"roll", "prune"}, Windows: []Window{{}}},
+		Policy:  Policy{May: []string{"roll", "prune"}, Windows: []Window{{}}},
 		Rollout: &Rollout{}, Approvals: []Approval{{}},
 	}
 	want := []string{

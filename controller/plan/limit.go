@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"rollcall.dev/rollcall/clusters"
 )
@@ -40,10 +42,10 @@ func Limit(commit, fleetMax string, all []Deletes, approvals []clusters.Approval
 		ask := fmt.Sprintf("; look at what they are, then approve with --approve %s --clusters %s, or in spec.approvals", commit, d.Cluster)
 		var many []Hold
 		if most := clusters.Of(d.Max, d.Managed); len(d.Objects) > most {
-			many = append(many, Hold{TooManyDeletes, fmt.Sprintf("%s of %d managed in the cluster would be deleted, policy.maxDeletes is %s (%d)%s", count(len(d.Objects)), d.Managed, d.Max, most, ask)})
+			many = append(many, Hold{TooManyDeletes, fmt.Sprintf("%s of %d managed in the cluster would be deleted, policy.maxDeletes is %s%s", count(len(d.Objects)), d.Managed, limit(d.Max, most), ask)})
 		}
 		if most := clusters.Of(fleetMax, managed); deletes > most {
-			many = append(many, Hold{TooManyDeletes, fmt.Sprintf("%s of %d managed in the fleet would be deleted, policy.maxDeletes is %s (%d)%s", count(deletes), managed, fleetMax, most, ask)})
+			many = append(many, Hold{TooManyDeletes, fmt.Sprintf("%s of %d managed in the fleet would be deleted, policy.maxDeletes of the fleet is %s%s", count(deletes), managed, limit(fleetMax, most), ask)})
 		}
 		if held := holdEach(&d, many, ask); len(held) > 0 {
 			holds[d.Cluster] = held
@@ -88,4 +90,12 @@ func count(n int) string {
 		return "1 object"
 	}
 	return fmt.Sprintf("%d objects", n)
+}
+
+// limit words a limit, and what a percentage comes to.
+func limit(text string, most int) string {
+	if strings.HasSuffix(text, "%") {
+		return fmt.Sprintf("%s (%d)", text, most)
+	}
+	return strconv.Itoa(most)
 }

@@ -167,4 +167,3 @@ func TestWavesReadsOnly(t *testing.T) {
 		t.Errorf("it sorted its input: %s %v", diff, r.Waves[0].Clusters.Names)
 	}
 }
-
