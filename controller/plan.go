@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -135,14 +136,19 @@ func labelled(ds *appsv1.DaemonSet, fleet string) {
 	ds.Labels = labels
 }
 
-// Across adds the holds that look at all clusters together.
-func Across(f clusters.Fleet, planned []Planned, commit string, approved func(cluster string) bool) {
-	inputs, plans := make([]plan.Input, len(planned)), make([]plan.Cluster, len(planned))
+// Across adds the holds that look at all clusters together: waves and the limits
+// of deletions.
+func Across(f clusters.Fleet, planned []Planned, commit string, approvals []clusters.Approval, now time.Time) {
+	progress, deletes := make([]plan.Progress, len(planned)), make([]plan.Deletes, len(planned))
 	for i := range planned {
-		inputs[i], plans[i] = planned[i].Input, planned[i].Plan
+		p := &planned[i]
+		progress[i] = plan.ProgressOf(p.Input, p.Plan, p.Coverage, now)
+		progress[i].Resumed = clusters.Approved(approvals, clusters.AllowResume, commit, p.Cluster.Name)
+		deletes[i] = plan.DeletesOf(p.Input, &p.Plan, clusters.Approved(approvals, clusters.AllowPrune, commit, p.Cluster.Name))
 	}
-	plan.Limit(f.Policy, inputs, plans, commit, approved)
+	waves := plan.Waves(f.Rollout, commit, progress, now)
+	limits := plan.Limit(commit, f.Policy.MaxDeletes, deletes, approvals)
 	for i := range planned {
-		planned[i].Plan = plans[i]
+		planned[i].Plan.Hold(waves[planned[i].Cluster.Name], limits[planned[i].Cluster.Name])
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/clusters/registry"
 	"rollcall.dev/rollcall/controller"
 	"rollcall.dev/rollcall/controller/plan"
 	"rollcall.dev/rollcall/controller/report"
+	"rollcall.dev/rollcall/sync/schedule"
 )
 
 // applyFlags say where to apply what.
@@ -88,12 +91,13 @@ func (f *applyFlags) run(ctx context.Context, s streams) error {
 		return err
 	}
 	want.Forecast = true
+	chosen := loaded.whole()
 	p, err := loaded.pass(s, want, f.want.timeout, outputFlags{nodes: "attention"})
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	planned, stale, err := f.plan(ctx, s, p)
+	planned, stale, err := f.plan(ctx, s, p, chosen)
 	if err != nil {
 		return err
 	}
@@ -101,28 +105,81 @@ func (f *applyFlags) run(ctx context.Context, s streams) error {
 }
 
 // plan plans from what lives to the newest commit.
-func (f *applyFlags) plan(ctx context.Context, s streams, p *pass) (planned []controller.Planned, stale, err error) {
+func (f *applyFlags) plan(ctx context.Context, s streams, p *pass, chosen func(string) bool) (planned []controller.Planned, stale, err error) {
 	a, stale, err := p.fetch(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if f.approve != "" && f.approve != a.Revision.Commit {
-		return nil, nil, fmt.Errorf("--approve %s: the commit to apply is %s: look at its plan, and approve that", f.approve, a.Revision.Commit)
+	commit := a.Revision.Commit
+	if f.approve != "" && f.approve != commit {
+		return nil, nil, fmt.Errorf("--approve %s: the commit to apply is %s: look at its plan, and approve that", f.approve, commit)
 	}
-	ahead := controller.Ahead{To: a, Adopt: f.adopt, Holds: func(clusters.Cluster) []plan.Hold { return nil }}
-	if stale != nil {
-		held := []plan.Hold{{Code: "SourceStale", Message: fmt.Sprintf("the source could not be asked for its newest commit: %v", stale)}}
-		ahead.Holds = func(clusters.Cluster) []plan.Hold { return held }
-	}
+	ahead := controller.Ahead{To: a, Adopt: f.adopt, Holds: holdsOf(time.Now(), stale)}
 	planned = controller.Plan(ctx, p.line, ahead, p.clusters, parallelClusters, newProgress(s, len(p.clusters)))
-	controller.Across(p.line.Fleet, planned, a.Revision.Commit, func(string) bool { return f.approve == a.Revision.Commit })
-	return planned, stale, ctx.Err()
+	planned = append(planned, p.undeclared()...)
+	approvals := p.line.Fleet.Approvals
+	if f.approve != "" {
+		by := clusters.Approval{Commit: commit, Allow: []string{clusters.AllowPrune, clusters.AllowResume}}
+		for _, c := range p.clusters {
+			if chosen(c.Name) {
+				by.Clusters = append(by.Clusters, c.Name)
+			}
+		}
+		approvals = append(slices.Clone(approvals), by)
+	}
+	controller.Across(p.line.Fleet, planned, commit, approvals, time.Now())
+	return slices.DeleteFunc(planned, func(x controller.Planned) bool { return !chosen(x.Cluster.Name) }), stale, ctx.Err()
+}
+
+// holdsOf are what holds every change in a cluster: a window that is closed, and
+// a source that is not known to be current.
+func holdsOf(now time.Time, stale error) func(clusters.Cluster) []plan.Hold {
+	return func(c clusters.Cluster) []plan.Hold {
+		var out []plan.Hold
+		if stale != nil {
+			out = append(out, plan.Hold{Code: "SourceStale", Message: fmt.Sprintf("the source could not be asked for its newest commit: %v", stale)})
+		}
+		windows := make([]schedule.Window, 0, len(c.Policy.Windows))
+		for _, w := range c.Policy.Windows {
+			windows = append(windows, schedule.Window(w))
+		}
+		compiled, err := schedule.Compile(windows)
+		if err != nil {
+			return append(out, plan.Hold{Code: plan.WindowClosed, Message: fmt.Sprintf("policy.windows cannot be read: %v", err)})
+		}
+		return append(out, plan.Window(compiled, now)...)
+	}
+}
+
+// whole makes a fleet look at all of its clusters where a rollout goes in waves,
+// whose state depends on them, and tells which were chosen.
+func (f *fleet) whole() (chosen func(string) bool) {
+	members := f.members
+	if f.Rollout != nil {
+		f.members = f.all
+	}
+	return func(name string) bool {
+		return slices.ContainsFunc(members, func(c clusters.Cluster) bool { return c.Name == name }) ||
+			slices.ContainsFunc(f.broken, func(b registry.Broken) bool { return b.Name == name })
+	}
+}
+
+// undeclared are the clusters whose declaration is wrong: nothing of them can be
+// planned, and no wave goes past them.
+func (p *pass) undeclared() []controller.Planned {
+	var out []controller.Planned
+	for _, c := range p.failed {
+		err := errors.New(c.Observation.Error)
+		cluster := clusters.Cluster{Name: c.Name, Labels: c.Labels}
+		out = append(out, controller.Planned{Input: plan.Input{Cluster: cluster, Fleet: p.line.Fleet}, Plan: plan.Unknown(cluster, err), Err: err})
+	}
+	return out
 }
 
 func (f *applyFlags) apply(ctx context.Context, s streams, p *pass, planned []controller.Planned, stale error) error {
 	commit := ""
 	for i := range planned {
-		commit = planned[i].Commit
+		commit = cmp.Or(planned[i].Commit, commit)
 	}
 	shown := sumUp(p.line.Fleet, planned, plan.Live, commit, time.Now())
 	if f.output == "text" {
@@ -135,6 +192,10 @@ func (f *applyFlags) apply(ctx context.Context, s streams, p *pass, planned []co
 	if err := printApplied(s, out, f.output); err != nil {
 		return err
 	}
+	return f.status(ctx, out, stale)
+}
+
+func (f *applyFlags) status(ctx context.Context, out report.Applied, stale error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -95,8 +95,10 @@ func (f *planFlags) run(ctx context.Context, s streams) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	planned = append(planned, p.undeclared()...)
 	if ahead.From == nil {
-		controller.Across(p.line.Fleet, planned, ahead.To.Revision.Commit, func(string) bool { return false })
+		controller.Across(p.line.Fleet, planned, ahead.To.Revision.Commit, p.line.Fleet.Approvals, time.Now())
+		planned = slices.DeleteFunc(planned, func(x controller.Planned) bool { return !loaded.chosen(x.Cluster.Name) })
 	}
 	out := sumUp(p.line.Fleet, planned, from, to, time.Now())
 	if err := printPlan(s, out, f.output); err != nil {
@@ -211,6 +213,9 @@ func (f *planFlags) pass(ctx context.Context, s streams) (*pass, fleet, error) {
 	if f.before == "" && loaded.Source == nil {
 		return nil, fleet{}, fmt.Errorf("%s: there is no spec.source: name two folders with --before and --after", flags.file)
 	}
+	if f.before == "" && f.from == "" {
+		loaded.chosen = loaded.whole()
+	}
 	if f.server != "" {
 		loaded.members = f.through(loaded.members)
 	}
@@ -252,7 +257,7 @@ func (f *planFlags) through(cs []clusters.Cluster) []clusters.Cluster {
 
 // ahead reads what is planned from and to, and names both.
 func (f *planFlags) ahead(ctx context.Context, p *pass, loaded fleet) (a controller.Ahead, from, to string, stale, err error) {
-	a.Adopt = f.adopt
+	a.Adopt, from = f.adopt, plan.Live
 	switch {
 	case f.before != "":
 		p.line.Fleet.Targets = []clusters.Target{{Name: "folder", Overlay: "."}}
@@ -269,6 +274,7 @@ func (f *planFlags) ahead(ctx context.Context, p *pass, loaded fleet) (a control
 		return a, f.before, f.after, nil, nil
 	case f.from == "" && f.to == "":
 		a.To, stale, err = p.fetch(ctx)
+		a.Holds = holdsOf(time.Now(), stale)
 		return a, plan.Live, a.To.Revision.Commit, stale, err
 	}
 	if f.from != "" {
@@ -277,11 +283,12 @@ func (f *planFlags) ahead(ctx context.Context, p *pass, loaded fleet) (a control
 			return a, "", "", nil, fmt.Errorf("--from: %w", err)
 		}
 		a.From, from = &before, before.Revision.Commit
-	} else {
-		from = plan.Live
 	}
 	if a.To, err = f.revision(ctx, loaded, f.to); err != nil {
 		return a, "", "", nil, fmt.Errorf("--to: %w", err)
+	}
+	if a.From == nil {
+		a.Holds = holdsOf(time.Now(), nil)
 	}
 	return a, from, a.To.Revision.Commit, nil, nil
 }

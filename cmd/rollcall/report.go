@@ -96,7 +96,8 @@ type fleet struct {
 	broken  []registry.Broken
 	all     []clusters.Cluster // members before --clusters
 	flags   fleetFlags
-	hub     *registry.Hub // nil without one
+	hub     *registry.Hub     // nil without one
+	chosen  func(string) bool // where all is looked at and only some of it is planned
 }
 
 func (f *fleetFlags) load(ctx context.Context, s streams) (fleet, error) {

@@ -85,7 +85,7 @@ func (m *maker) inventory(c Cluster) clusters.Inventory {
 		i.Items = slices.Clone(was.Items)
 	}
 	moved := slices.ContainsFunc(c.Actions, func(a Action) bool {
-		return slices.ContainsFunc(a.Holds, func(h Hold) bool { return h.Code == "OverlayMoved" || h.Code == "ClusterRenamed" })
+		return slices.ContainsFunc(a.Holds, func(h Hold) bool { return h.Code == overlayMoved || h.Code == clusterRenamed })
 	})
 	i.Fleet, i.Pending = m.Fleet.Name, m.Commit
 	if !moved {

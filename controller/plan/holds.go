@@ -147,7 +147,7 @@ func (m *maker) holdPrune(a *Action, live metav1.Object) {
 	item, i := m.item(a.Object), m.Live.Inventory
 	switch {
 	case live == nil || item == nil:
-		a.add("NotObserved", "it is not known whether it is still there")
+		a.add(NotObserved, "it is not known whether it is still there")
 		return
 	case live.GetAnnotations()[clusters.PruneAnnotation] == "disabled":
 		a.add(Kept, "its annotation %s is disabled", clusters.PruneAnnotation)
@@ -157,12 +157,18 @@ func (m *maker) holdPrune(a *Action, live metav1.Object) {
 		a.add("NotOurs", "it is another object of this name than the one that was applied")
 	}
 	if i.Cluster != "" && i.Cluster != m.Cluster.Name {
-		a.add("ClusterRenamed", "what was applied was for cluster %q, and this is %q: if that is the same, delete by hand, or apply once more under the old name", i.Cluster, m.Cluster.Name)
+		a.add(clusterRenamed, "what was applied was for cluster %q, and this is %q: if that is the same, delete by hand, or apply once more under the old name", i.Cluster, m.Cluster.Name)
 	}
 	if i.Overlay != "" && i.Overlay != m.To.Overlay {
-		a.add("OverlayMoved", "it came from overlay %q, and the cluster has %q now: moving an overlay deletes nothing by itself; approve it with the commit", i.Overlay, m.To.Overlay)
+		a.add(overlayMoved, "it came from overlay %q, and the cluster has %q now: moving an overlay deletes nothing by itself; approve it with the commit", i.Overlay, m.To.Overlay)
 	}
 }
+
+// Codes of holds that an approval lifts.
+const (
+	overlayMoved   = "OverlayMoved"
+	clusterRenamed = "ClusterRenamed"
+)
 
 // immutable is a DaemonSet whose selector would change.
 func immutable(a *Action, desired *unstructured.Unstructured) {

@@ -139,7 +139,7 @@ func (m *maker) fromLive() []Action {
 			}
 		case blind:
 			a.Operation = Configure
-			a.add("NotObserved", "it could not be read: %s", why)
+			a.add(NotObserved, "it could not be read: %s", why)
 		}
 		if d := differ[id]; d != nil {
 			m.differs(&a, d)

@@ -98,12 +98,6 @@ const Kept = "Kept"
 // Changes tells whether the action would change anything.
 func (a *Action) Changes() bool { return a.Operation != Unchanged }
 
-// Hold is why an action is not taken, and what would let it go on.
-type Hold struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
 // Impact is what becomes of a node.
 type Impact string
 
