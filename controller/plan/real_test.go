@@ -49,6 +49,21 @@ kind: Namespace
 metadata: {name: work}
 `
 
+// forms are what the pods of the crowd want.
+var forms = []string{
+	"  containers: [{name: c, image: i}]\n",
+	"  containers: [{name: c, image: i, resources: {requests: {cpu: 100m, memory: 300Mi}}}]\n",
+	"  containers: [{name: c, image: i, resources: {limits: {cpu: 200m, memory: 500Mi, ephemeral-storage: 1Gi}}}]\n",
+	"  containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]\n",
+	"  containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 8080}]}]\n",
+	"  hostNetwork: true\n  containers: [{name: c, image: i, ports: [{containerPort: 9100}, {containerPort: 53, protocol: UDP}]}]\n",
+	"  containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 8080, hostIP: 10.0.0.1}]}]\n",
+	"  resources: {requests: {memory: 700Mi}}\n  containers: [{name: c, image: i, resources: {requests: {cpu: 150m, memory: 100Mi}}}]\n",
+	"  initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {memory: 100Mi}}, ports: [{containerPort: 1, hostPort: 9100}]}, {name: j, image: i, resources: {requests: {memory: 600Mi}}}]\n  containers: [{name: c, image: i, resources: {requests: {memory: 50Mi}}}]\n",
+}
+
+var hostPort = regexp.MustCompile("8080|9100")
+
 // crowd makes nodes of many sizes with pods on them that want much and little,
 // the same ones for a seed.
 func crowd(r *rand.Rand, nodes int) string {
@@ -59,20 +74,17 @@ func crowd(r *rand.Rand, nodes int) string {
 		list := fmt.Sprintf(`{cpu: %s, memory: %s, ephemeral-storage: %s, pods: "%s"%s}`,
 			pick("500m", `"1"`, `"4"`), pick("1Gi", "1500M", "4Gi"), pick("2Gi", "20Gi"), pick("4", "6", "110"), pick("", `, nvidia.com/gpu: "1"`, `, nvidia.com/gpu: "2", hugepages-2Mi: 64Mi`))
 		fmt.Fprintf(&b, "  allocatable: %s\n  capacity: %s\n", list, list)
+		taken := map[string]bool{} // no node has a port twice, as kubelets see to it
 		for p := range r.IntN(6) {
 			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p%02d-%d, namespace: %s}\nspec:\n  nodeName: n%02d\n%s", n, p, pick("work", "default"), n, pick(
 				"", "  priorityClassName: low\n", "  priorityClassName: low\n", "  priorityClassName: system-node-critical\n"))
-			b.WriteString(pick(
-				"  containers: [{name: c, image: i}]\n",
-				"  containers: [{name: c, image: i, resources: {requests: {cpu: 100m, memory: 300Mi}}}]\n",
-				"  containers: [{name: c, image: i, resources: {limits: {cpu: 200m, memory: 500Mi, ephemeral-storage: 1Gi}}}]\n",
-				"  containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]\n",
-				"  containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 8080}]}]\n",
-				"  hostNetwork: true\n  containers: [{name: c, image: i, ports: [{containerPort: 9100}, {containerPort: 53, protocol: UDP}]}]\n",
-				"  containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 8080, hostIP: 10.0.0.1}]}]\n",
-				"  resources: {requests: {memory: 700Mi}}\n  containers: [{name: c, image: i, resources: {requests: {cpu: 150m, memory: 100Mi}}}]\n",
-				"  initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {memory: 100Mi}}, ports: [{containerPort: 1, hostPort: 9100}]}, {name: j, image: i, resources: {requests: {memory: 600Mi}}}]\n  containers: [{name: c, image: i, resources: {requests: {memory: 50Mi}}}]\n",
-			))
+			form := forms[r.IntN(len(forms))]
+			if port := hostPort.FindString(form); taken[port] {
+				form = forms[0]
+			} else {
+				taken[port] = port != ""
+			}
+			b.WriteString(form)
 		}
 	}
 	// They have ended: what they had is free.
