@@ -25,10 +25,11 @@ type one struct {
 
 // objects reads objects one by one, for none of their kinds is worth a list.
 // DaemonSets are listed by others; Secrets are never read. What is not there
-// is in neither result.
+// is in neither result. Of an object that is named in two versions the first
+// counts.
 func (s *session) objects(ctx context.Context, refs []clusters.Reference) (found []unstructured.Unstructured, unread map[string]string, err error) {
 	refs = slices.Clone(refs)
-	slices.SortFunc(refs, clusters.Reference.Compare)
+	slices.SortStableFunc(refs, clusters.Reference.Compare)
 	refs = slices.CompactFunc(refs, func(a, b clusters.Reference) bool { return a.Compare(b) == 0 })
 	results, err := eachOf(ctx, refs, func(ctx context.Context, ref clusters.Reference) (one, error) {
 		switch {
@@ -42,14 +43,17 @@ func (s *session) objects(ctx context.Context, refs []clusters.Reference) (found
 	if err != nil {
 		return nil, nil, err
 	}
-	unread = map[string]string{}
 	for _, r := range results {
 		if r.found != nil {
 			found = append(found, *r.found)
 		}
-		if r.unread != "" {
-			unread[r.id] = r.unread
+		if r.unread == "" {
+			continue
 		}
+		if unread == nil {
+			unread = map[string]string{}
+		}
+		unread[r.id] = r.unread
 	}
 	return found, unread, nil
 }
@@ -95,15 +99,29 @@ func (s *session) object(ctx context.Context, ref clusters.Reference) (one, erro
 		return out, nil
 	case apierrors.IsNotFound(err):
 		return out, nil
-	case apierrors.IsForbidden(err):
-		out.unread = "forbidden: " + err.Error()
-		return out, nil
 	}
-	if _, asked := errors.AsType[*stepError](err); !asked {
-		out.unread = err.Error() // a name that none can have
+	if out.unread = blindness(err); out.unread != "" {
 		return out, nil
 	}
 	return out, err
+}
+
+// blindness is why one object could not be read, where that says nothing of
+// others: it is forbidden, it is of a kind that another server answers for,
+// which is down, or none can have its name. It is empty for what ends the whole
+// observation.
+func blindness(err error) string {
+	if _, asked := errors.AsType[*stepError](err); !asked {
+		return err.Error()
+	}
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsForbidden(err):
+		return "forbidden: " + err.Error()
+	case apierrors.IsUnauthorized(err) || !errors.As(err, &status):
+		return ""
+	}
+	return err.Error()
 }
 
 // fetch reads an object whole where its kind is Kubernetes' own. Of others only

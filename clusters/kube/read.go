@@ -49,7 +49,7 @@ func (s *session) read(ctx context.Context, w clusters.Want) (clusters.Live, err
 		func() (err error) { l.Events, err = s.events(ctx, namespacesOf(l.DaemonSets), blanks); return err },
 		func() (err error) { l.Inventory, err = s.inventory(ctx, w.Inventory, blanks); return err },
 		func() (err error) {
-			l.Objects, l.Unread, err = s.objects(ctx, append(applied(l.Inventory), w.Objects...))
+			l.Objects, l.Unread, err = s.objects(ctx, slices.Concat(w.Objects, applied(l.Inventory)))
 			return err
 		},
 		func() error {

@@ -1,0 +1,121 @@
+package kube_test
+
+import (
+	"context"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"rollcall.dev/rollcall/clusters"
+)
+
+// proxy stands before a real API server: it notes what is asked of it, and has
+// faults where a test wants them.
+type proxy struct {
+	path string // of a kubeconfig that leads through it
+
+	mu    sync.Mutex
+	asked []string // method, path and query of each request
+	sent  []string // bodies
+	fault func(n int, r *http.Request) fault
+}
+
+// fault is what a proxy does with a request instead of passing it on.
+type fault int
+
+const (
+	none       fault = iota
+	refuse           // the connection breaks before the server has seen it
+	loseAnswer       // the server does it, and nobody hears
+	busy             // 429
+)
+
+// through starts a proxy as the user of a kubeconfig.
+func through(t *testing.T, path string) *proxy {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{}
+	pass := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ErrorLog: log.New(io.Discard, "", 0)}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch p.note(r) {
+		case refuse:
+			panic(http.ErrAbortHandler)
+		case loseAnswer:
+			pass.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
+			panic(http.ErrAbortHandler)
+		case busy:
+			send(w, 429, status(429, "TooManyRequests"))
+			return
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	p.path = kubeconfig(t, s.URL)
+	return p
+}
+
+func (p *proxy) note(r *http.Request) fault {
+	body, _ := io.ReadAll(r.Body)
+	_ = r.Body.Close()
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, r.Method+" "+r.URL.RequestURI())
+	p.sent = append(p.sent, string(body))
+	if p.fault == nil {
+		return none
+	}
+	return p.fault(len(p.asked), r)
+}
+
+// requests are those since the last call that f wants.
+func (p *proxy) requests(f func(string) bool) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for _, a := range p.asked {
+		if f(a) {
+			out = append(out, a)
+		}
+	}
+	p.asked, p.sent = nil, nil
+	return out
+}
+
+// break has the proxy be at fault from its next request on, counted from one.
+func (p *proxy) breaks(f func(n int, r *http.Request) fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked, p.sent, p.fault = nil, nil, f
+}
+
+func every(string) bool { return true }
+
+func writes(request string) bool { return !strings.HasPrefix(request, "GET ") }
+
+func (p *proxy) cluster() clusters.Cluster { return cluster(p.path) }
