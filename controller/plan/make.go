@@ -50,8 +50,8 @@ func Make(in Input) Cluster {
 		for i := range out.Actions {
 			m.hold(&out.Actions[i])
 		}
-		out.Notes = m.notes()
 	}
+	out.Notes = m.notes()
 	slices.SortFunc(out.Actions, func(a, b Action) int { return a.Object.Compare(b.Object) })
 	out.Nodes, out.Rollouts = m.effects(out.Actions)
 	return out
@@ -218,7 +218,7 @@ func find(all []appsv1.DaemonSet, r clusters.Reference) *appsv1.DaemonSet {
 // notes are what of the cluster a plan does not know.
 func (m *maker) notes() []string {
 	var out []string
-	if reason, blank := m.Live.Lacks("inventory"); blank {
+	if reason, blank := m.Live.Lacks("inventory"); blank && m.From == nil {
 		out = append(out, "the inventory could not be read ("+reason+"): nothing is pruned")
 	}
 	if reason, blank := m.Live.Lacks("claims"); blank {

@@ -51,7 +51,7 @@ func planTotals(s plan.Summary) string {
 
 func (p *printer) planned(c plan.Cluster) {
 	head := p.paint(bold, "CLUSTER "+clean(c.Name))
-	if c.Overlay != "" {
+	if c.Overlay != "" && c.Overlay != "." {
 		head += "  " + clean(c.Overlay)
 	}
 	if c.ObservedAt != nil {
