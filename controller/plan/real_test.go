@@ -240,7 +240,7 @@ func (w *scheduled) forecast(manifest, replaces string) map[string]outcome {
 		n := &live.Nodes[i]
 		uid := ""
 		for _, p := range live.Pods {
-			if p.Node == n.Name && p.Owner.Name == replaces {
+			if replaces != "" && p.Node == n.Name && p.Owner.Name == replaces {
 				uid = p.UID
 			}
 		}
