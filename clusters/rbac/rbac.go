@@ -12,7 +12,7 @@ import (
 )
 
 // Tiers of reading. Each has what the ones before it have.
-var Tiers = []string{"coverage", "reasons", "forecast"}
+var Tiers = []string{"coverage", "reasons", "drift", "forecast"}
 
 // Powers to change, as a policy's may has them.
 var Powers = []string{"roll", "apply", "prune", "manage"}
@@ -67,6 +67,14 @@ func rules(of string) []Rule {
 		}
 	case "reasons":
 		return []Rule{rule("", "list", "why a pod was not made, not placed or not started", "events")}
+	case "drift":
+		return []Rule{
+			rule("", "get", "whether what travels with DaemonSets is as in Git", "configmaps", "namespaces", "serviceaccounts", "services"),
+			rule("rbac.authorization.k8s.io", "get", "the same of their roles", "clusterrolebindings", "clusterroles", "rolebindings", "roles"),
+			rule("networking.k8s.io", "get", "the same of NetworkPolicies", "networkpolicies"),
+			rule("policy", "get", "the same of PodDisruptionBudgets", "poddisruptionbudgets"),
+			rule("scheduling.k8s.io", "get", "the same of PriorityClasses", "priorityclasses"),
+		}
 	case "forecast":
 		return []Rule{
 			rule("", "list", "whether what a commit adds will fit", "resourcequotas"),
@@ -75,7 +83,10 @@ func rules(of string) []Rule {
 	case "roll":
 		return []Rule{rule("", "get delete", "an outdated pod of an OnDelete DaemonSet is deleted, and its controller makes a new one", "pods")}
 	case "apply":
-		return append([]Rule{rule("apps", "get create patch", "DaemonSets are applied from Git", "daemonsets")}, companions...)
+		return append([]Rule{
+			rule("apps", "get create patch", "DaemonSets are applied from Git", "daemonsets"),
+			rule("", "get list create update delete", "the inventory of what was applied", "configmaps").in(Namespace),
+		}, companions...)
 	case "prune":
 		out := []Rule{rule("apps", "delete", "a DaemonSet that Git no longer has is deleted", "daemonsets")}
 		for _, r := range companions {

@@ -55,7 +55,7 @@ func TestRulesAreNarrow(t *testing.T) {
 }
 
 func TestRulesOfUnknown(t *testing.T) {
-	if _, err := Rules("everything", nil); err == nil || !strings.Contains(err.Error(), "coverage, reasons, forecast") {
+	if _, err := Rules("everything", nil); err == nil || !strings.Contains(err.Error(), "coverage, reasons, drift, forecast") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Rules("coverage", []string{"destroy"}); err == nil || !strings.Contains(err.Error(), "roll, apply, prune, manage") {

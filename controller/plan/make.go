@@ -222,7 +222,9 @@ func (m *maker) notes() []string {
 		out = append(out, "the inventory could not be read ("+reason+"): nothing is pruned")
 	}
 	if reason, blank := m.Live.Lacks("claims"); blank {
-		out = append(out, "whether pods fit is not known: pods "+reason)
+		out = append(out, "whether pods fit is not known: all pods of the cluster: "+reason)
+	} else if reason, blank := m.Live.Lacks("priorityclasses"); blank {
+		out = append(out, "of the priority classes only system-node-critical and system-cluster-critical are known to preempt: "+reason)
 	}
 	return out
 }
