@@ -64,9 +64,15 @@ func (r rollout) batch(t *testing.T, live clusters.Live) clusters.Batch {
 	}
 	var gone []clusters.Change
 	for _, item := range b.Inventory.Items {
-		if !wanted[item.Identity()] {
-			gone = append(gone, clusters.Change{Object: item.Reference, Do: clusters.Delete, UID: item.UID})
+		if wanted[item.Identity()] {
+			continue
 		}
+		if item.UID == "" { // it was about to be applied, by a run that was broken off
+			if u := r.live(t, item.Reference); u != nil {
+				item.UID = string(u.GetUID())
+			}
+		}
+		gone = append(gone, clusters.Change{Object: item.Reference, Do: clusters.Delete, UID: item.UID})
 	}
 	if gone != nil {
 		b.Stages = append(b.Stages, gone)
@@ -91,7 +97,7 @@ func record(items []clusters.Item, c *clusters.Change, live clusters.Live) []clu
 		}
 	}
 	if c.Keep = items[at].Selector; c.Keep != nil {
-		c.Do = clusters.Replace
+		c.Do, items[at].UID = clusters.Replace, "" // of the one that will be there
 	}
 	return items
 }
