@@ -36,7 +36,7 @@ func kills(t *testing.T, otherwise int) int {
 
 // killed runs a rollout through a proxy until its n-th request, of those of
 // Apply, which is the last: it never comes to the server, or nobody hears what
-// it did. It tells how many requests there were.
+// it did. One below zero is the n-th writing of the inventory. It tells how many requests there were.
 func (r rollout) killed(t *testing.T, n int, how fault) (requests int) {
 	t.Helper()
 	b := r.batch(t, r.observe(t))
@@ -44,17 +44,22 @@ func (r rollout) killed(t *testing.T, n int, how fault) (requests int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	p.died = cancel
-	p.breaks(func(at int, _ *http.Request) fault {
-		if at == n {
+	written, hit := 0, false
+	p.breaks(func(at int, q *http.Request) fault {
+		if q.Method != http.MethodGet && strings.Contains(q.URL.Path, "/namespaces/rollcall/configmaps") {
+			written++
+		}
+		if at == n || n < 0 && written == -n {
+			hit = true
 			return how
 		}
 		return none
 	})
 	results, err := new(kube.Observer).Apply(ctx, p.cluster(), b, func() time.Time { return applyTime })
-	p.running.Wait()
+	p.idle(t)
 	requests = len(p.requests(every))
 	failed := err != nil || slices.ContainsFunc(results, func(x clusters.Result) bool { return x.Operation == clusters.OpFailed })
-	if failed != (n > 0 && requests >= n) {
+	if failed != hit || n < 0 && !hit {
 		t.Errorf("killed at request %d of %d: got %+v, %v", n, requests, results, err)
 	}
 	return requests
@@ -124,6 +129,14 @@ func testKills(t *testing.T, cp *kubetest.ControlPlane) {
 	if got := slices.Sorted(maps.Keys(want[1])); len(got) != 7 {
 		t.Fatalf("got %v", got)
 	}
+	t.Run("BeforeItsRecord", func(t *testing.T) {
+		first, second := killable(cp, "record")
+		first.killed(t, -2, dieBefore)
+		second.finish(t) // knows what to remove by what was to be applied
+		if diff := cmp.Diff(want[1], second.state(t)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d; %v requests", seed, requests)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -25,12 +26,11 @@ type proxy struct {
 
 	mu    sync.Mutex
 	asked []string // method, path and query of each request
-	sent  []string // bodies
 	fault func(n int, r *http.Request) fault
 	died  func() // called when a request is the last
 	dead  bool
 
-	running sync.WaitGroup // requests
+	running int // requests
 }
 
 // fault is what a proxy does with a request instead of passing it on.
@@ -64,8 +64,8 @@ func through(t *testing.T, path string) *proxy {
 	p := &proxy{}
 	pass := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ErrorLog: log.New(io.Discard, "", 0)}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.running.Add(1)
-		defer p.running.Done()
+		p.count(1)
+		defer p.count(-1)
 		r = r.WithContext(context.WithoutCancel(r.Context())) // what was sent is done, whoever waits
 		f := p.note(r)
 		switch f {
@@ -96,6 +96,25 @@ func through(t *testing.T, path string) *proxy {
 	return p
 }
 
+func (p *proxy) count(more int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running += more
+}
+
+// idle waits until no request is being answered.
+func (p *proxy) idle(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.running > 0 {
+			return fmt.Errorf("%d requests are being answered", p.running)
+		}
+		return nil
+	})
+}
+
 func (p *proxy) note(r *http.Request) fault {
 	body, _ := io.ReadAll(r.Body)
 	_ = r.Body.Close()
@@ -103,7 +122,6 @@ func (p *proxy) note(r *http.Request) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, r.Method+" "+r.URL.RequestURI())
-	p.sent = append(p.sent, string(body))
 	if p.dead {
 		return refuse
 	}
@@ -125,7 +143,7 @@ func (p *proxy) requests(f func(string) bool) []string {
 			out = append(out, a)
 		}
 	}
-	p.asked, p.sent = nil, nil
+	p.asked = nil
 	return out
 }
 
@@ -133,7 +151,7 @@ func (p *proxy) requests(f func(string) bool) []string {
 func (p *proxy) breaks(f func(n int, r *http.Request) fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked, p.sent, p.fault, p.dead = nil, nil, f, false
+	p.asked, p.fault, p.dead = nil, f, false
 }
 
 func every(string) bool { return true }

@@ -40,6 +40,7 @@ func TestRealReplace(t *testing.T) {
 	t.Run("Narrower", func(t *testing.T) {
 		testReplace(t, cp, "narrower", selecting("narrower", "app: a", "app: a, tier: node"), selecting("narrower", "app: a, tier: node", "app: a, tier: node"), 0, none)
 	})
+	t.Run("Refused", func(t *testing.T) { testReplaceRefused(t, cp) })
 	t.Run("Kills", func(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)
@@ -129,4 +130,29 @@ func testAdoptKeepsPods(t *testing.T, cp *kubetest.ControlPlane) {
 		t.Errorf("got %d revisions", n)
 	}
 	r.apply(t, "DaemonSet adopted/agent: unchanged")
+}
+
+// What the cluster would not take is found out before anything is deleted, and
+// so is that it is another DaemonSet than the one that was meant.
+func testReplaceRefused(t *testing.T, cp *kubetest.ControlPlane) {
+	cp.Apply(t, namespace("refused"))
+	r := rollout{cp: cp, fleet: "refused", commit: "c1", stages: []string{selecting("refused", "app: old", "app: old")}}
+	r.apply(t, "DaemonSet refused/agent: created")
+	pods, owner := podsOf(t, r)
+	r.commit, r.stages = "c2", []string{selecting("refused", "app: new", "app: other")}
+	if x := r.apply(t, "DaemonSet refused/agent: failed")[0]; x.Reason != "Invalid" || !strings.Contains(x.Message, "selector") {
+		t.Errorf("got %+v", x)
+	}
+	r.stages = []string{selecting("refused", "app: new", "app: new")}
+	r.change = func(c *clusters.Change) { c.UID = "another" }
+	if x := r.apply(t, "DaemonSet refused/agent: held")[0]; x.Reason != "NotOurs" {
+		t.Errorf("got %+v", x)
+	}
+	kept, now := podsOf(t, r)
+	if diff := cmp.Diff(pods, kept); diff != "" || now != owner {
+		t.Errorf("the DaemonSet was %s and is %s; pods: -before +after:\n%s", owner, now, diff)
+	}
+	if i := r.observe(t).Inventory; i.Commit != "c1" || i.Pending != "c2" || i.Items[0].Selector["app"] != "old" {
+		t.Errorf("got %+v", i)
+	}
 }
