@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"rollcall.dev/rollcall/controller/plan"
 	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/render"
+	"rollcall.dev/rollcall/sync/schedule"
 	"rollcall.dev/rollcall/sync/source"
 )
 
@@ -151,4 +153,37 @@ func Across(f clusters.Fleet, planned []Planned, commit string, approvals []clus
 	for i := range planned {
 		planned[i].Plan.Hold(waves[planned[i].Cluster.Name], limits[planned[i].Cluster.Name])
 	}
+}
+
+// ahead is what the commit would change in a cluster that rollcall may change,
+// or whose progress others wait for.
+func (l Line) ahead(a source.Artifact, c clusters.Cluster, j *report.Judged) *report.Ahead {
+	may := slices.Contains(c.Policy.May, "apply") || slices.Contains(c.Policy.May, "prune")
+	if j.RenderErr != nil || !j.HasSource || !l.Want.All() || !may && l.Fleet.Rollout == nil {
+		return nil
+	}
+	now, commit := time.Now(), a.Revision.Commit
+	in := plan.Input{
+		Cluster: c, Fleet: l.Fleet, Live: &j.Live, To: plan.Side{Overlay: j.Overlay, Objects: j.Objects, DaemonSets: j.Desired},
+		Commit: commit, Drift: j.Drift, Holds: Holds(c, now, nil),
+	}
+	made := plan.Make(in)
+	return &report.Ahead{
+		Plan: made, Progress: plan.ProgressOf(in, made, j.Coverage, now),
+		Deletes: plan.DeletesOf(in, &made, clusters.Approved(l.Fleet.Approvals, clusters.AllowPrune, commit, c.Name)),
+	}
+}
+
+// Holds are what holds every change in a cluster: a window that is closed, and a
+// source that is not known to be current.
+func Holds(c clusters.Cluster, now time.Time, stale error) []plan.Hold {
+	var out []plan.Hold
+	if stale != nil {
+		out = append(out, plan.Hold{Code: "SourceStale", Message: fmt.Sprintf("the source could not be asked for its newest commit: %v", stale)})
+	}
+	compiled, err := schedule.Compile(c.Policy.Windows)
+	if err != nil {
+		return append(out, plan.Hold{Code: plan.WindowClosed, Message: fmt.Sprintf("policy.windows cannot be read: %v", err)})
+	}
+	return append(out, plan.Window(compiled, now)...)
 }

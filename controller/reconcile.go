@@ -69,6 +69,7 @@ func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Clust
 		j.Excluded = l.excluded(desired.DaemonSets, j.Live.DaemonSets)
 		j.Coverage = coverage.Compute(&j.Live, l.subjects(j.Desired, j.Live.DaemonSets), l.options(a, c, j.Exceptions))
 		j.Drift, j.Ignore = l.drift(ctx, c, desired, &j)
+		j.Ahead = l.ahead(a, c, &j)
 	}
 	return report.NewCluster(j, l.Keep)
 }

@@ -175,9 +175,9 @@ func TestFollowWithoutWatch(t *testing.T) {
 	if _, err := observeGranted(t, path); err != nil {
 		t.Fatal(err)
 	}
-	f := follow(t, &kube.Observer{}, path, clusters.Want{})
-	l := f.until(t, "complete", func(l clusters.Live) bool { return len(l.DaemonSets) == 1 && len(l.Blanks) == 2 })
-	if l.Blanks[0].Resource != "controllerrevisions" || l.Blanks[1].Resource != "events" {
+	f := follow(t, &kube.Observer{}, path, clusters.Want{Forecast: true})
+	l := f.until(t, "complete", func(l clusters.Live) bool { return len(l.DaemonSets) == 1 && len(l.Blanks) == 3 })
+	if l.Blanks[0].Resource != "claims" || l.Blanks[1].Resource != "controllerrevisions" || l.Blanks[2].Resource != "events" {
 		t.Errorf("got blanks %v", l.Blanks)
 	}
 	cp.Apply(t, "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")

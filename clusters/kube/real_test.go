@@ -76,6 +76,7 @@ func TestRealServer(t *testing.T) {
 	t.Run("Leases", func(t *testing.T) { testLeases(t, cp) })
 	t.Run("Pages", func(t *testing.T) { testPages(t, cp) })
 	t.Run("Forbidden", func(t *testing.T) { testForbidden(t, cp) })
+	t.Run("Forecast", func(t *testing.T) { testForecast(t, cp) })
 	t.Run("Check", func(t *testing.T) { testCheck(t, cp) })
 	t.Run("Plugin", func(t *testing.T) { testPlugin(t, cp) })
 	t.Run("Unauthorized", func(t *testing.T) { testUnauthorized(t, cp) })

@@ -12,7 +12,7 @@ import (
 )
 
 // Tiers of reading. Each has what the ones before it have.
-var Tiers = []string{"coverage", "reasons", "forecast"}
+var Tiers = []string{"coverage", "reasons", "drift", "forecast"}
 
 // Powers to change, as a policy's may has them.
 var Powers = []string{"roll", "apply", "prune", "manage"}
@@ -82,6 +82,14 @@ func rules(of string) []Rule {
 		}
 	case "reasons":
 		return []Rule{rule("", "list", "why a pod was not made, not placed or not started", "events")}
+	case "drift":
+		return []Rule{
+			rule("", "get", "whether what travels with DaemonSets is as in Git", "configmaps", "namespaces", "serviceaccounts", "services"),
+			rule("rbac.authorization.k8s.io", "get", "the same of their roles", "clusterrolebindings", "clusterroles", "rolebindings", "roles"),
+			rule("networking.k8s.io", "get", "the same of NetworkPolicies", "networkpolicies"),
+			rule("policy", "get", "the same of PodDisruptionBudgets", "poddisruptionbudgets"),
+			rule("scheduling.k8s.io", "get", "the same of PriorityClasses", "priorityclasses"),
+		}
 	case "forecast":
 		return []Rule{
 			rule("", "list", "whether what a commit adds will fit", "resourcequotas"),

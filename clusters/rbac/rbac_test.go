@@ -9,6 +9,21 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
+// What pods claim is read of all namespaces, and so is who may push out whom.
+func TestForecastReadsAllPods(t *testing.T) {
+	all, err := Rules("forecast", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range []string{"pods", "priorityclasses"} {
+		if !slices.ContainsFunc(all, func(r Rule) bool {
+			return r.Namespace == "" && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, "list")
+		}) {
+			t.Errorf("%s of all namespaces are not in the tier", resource)
+		}
+	}
+}
+
 // Nobody is ever given what makes him an administrator, or another.
 func TestRulesAreNarrow(t *testing.T) {
 	all, err := Rules("forecast", Powers)
@@ -40,7 +55,7 @@ func TestRulesAreNarrow(t *testing.T) {
 }
 
 func TestRulesOfUnknown(t *testing.T) {
-	if _, err := Rules("everything", nil); err == nil || !strings.Contains(err.Error(), "coverage, reasons, forecast") {
+	if _, err := Rules("everything", nil); err == nil || !strings.Contains(err.Error(), "coverage, reasons, drift, forecast") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Rules("coverage", []string{"destroy"}); err == nil || !strings.Contains(err.Error(), "roll, apply, prune, manage") {

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollcall.dev/rollcall/clusters"
@@ -60,13 +61,18 @@ func whole() clusters.Live {
 			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True"}}, Writers: []clusters.Writer{{Manager: "kubectl", NotAfter: at, Taints: true}},
 		}},
 		Pods: []clusters.Pod{
-			{Namespace: "obs", Name: "agent-1", Owner: owner, Node: "n1", Bound: true, Created: at, Ready: true, Message: "pull https://user:" + canary + "@host/x failed", Containers: []clusters.Container{{Name: "c", Image: "agent:1", Waiting: clusters.State{Reason: "X", Message: strings.Repeat("m", 1000)}}}},
+			{Namespace: "obs", Name: "agent-1", UID: "p1", Owner: owner, Node: "n1", Bound: true, Created: at, Ready: true, Message: "pull https://user:" + canary + "@host/x failed", Containers: []clusters.Container{{Name: "c", Image: "agent:1", Waiting: clusters.State{Reason: "X", Message: strings.Repeat("m", 1000)}}}},
 			{Namespace: "obs", Name: "lookalike", Labels: map[string]string{"app": "agent"}, Created: at},
 			{Namespace: "obs", Name: canary, Owner: clusters.Owner{Kind: "ReplicaSet"}, Created: at},
 		},
 		Revisions: []clusters.Revision{{Namespace: "obs", Name: "agent-a", Owner: owner, Number: 1, Hash: "a", Created: at}},
 		Events:    []clusters.Event{{Namespace: "obs", Kind: "DaemonSet", Name: "agent", Reason: "FailedCreate", Message: "x", Count: 1, First: at, Last: at}},
 		Blanks:    []clusters.Blank{{Resource: "leases", Reason: "forbidden: x"}},
+		Claims: []clusters.Claim{
+			{Namespace: "obs", Name: "agent-1", UID: "p1", Owner: "u", Node: "n1", Priority: 2000001000, Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "example.com/gpu": resource.MustParse("1")}, HostPorts: []clusters.HostPort{{IP: "10.0.0.1", Protocol: "TCP", Port: 80}}},
+			{Namespace: "web", Name: canary, UID: canary, Owner: canary, Node: "n1", Requests: corev1.ResourceList{"memory": resource.MustParse("1Gi")}},
+		},
+		Priorities: map[string]clusters.Priority{"high": {Value: 9, Never: true}, "": {Value: 9, Never: true}},
 	}
 }
 
@@ -89,12 +95,15 @@ func TestSnapshot(t *testing.T) {
 	if err != nil || bytes.Contains(text, []byte(canary)) {
 		t.Fatalf("%v; what is secret is in it: %s", err, text)
 	}
-	got, err := Read(t.Context(), bytes.NewReader(data), clusters.Want{}, "-")
+	got, err := Read(t.Context(), bytes.NewReader(data), clusters.Want{Forecast: true}, "-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Redact(whole())
 	want.Snapshot = true
+	if c := want.Claims; len(c) != 2 || c[0].Name != "agent-1" || c[1].Node != "n1" || c[1].Namespace != "web" {
+		t.Errorf("got claims %+v", c)
+	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -15,7 +15,6 @@ import (
 	"rollcall.dev/rollcall/controller"
 	"rollcall.dev/rollcall/controller/plan"
 	"rollcall.dev/rollcall/controller/report"
-	"rollcall.dev/rollcall/sync/schedule"
 )
 
 // applyFlags say where to apply what.
@@ -131,24 +130,9 @@ func (f *applyFlags) plan(ctx context.Context, s streams, p *pass, chosen func(s
 	return slices.DeleteFunc(planned, func(x controller.Planned) bool { return !chosen(x.Cluster.Name) }), stale, ctx.Err()
 }
 
-// holdsOf are what holds every change in a cluster: a window that is closed, and
-// a source that is not known to be current.
+// holdsOf are what holds every change in a cluster.
 func holdsOf(now time.Time, stale error) func(clusters.Cluster) []plan.Hold {
-	return func(c clusters.Cluster) []plan.Hold {
-		var out []plan.Hold
-		if stale != nil {
-			out = append(out, plan.Hold{Code: "SourceStale", Message: fmt.Sprintf("the source could not be asked for its newest commit: %v", stale)})
-		}
-		windows := make([]schedule.Window, 0, len(c.Policy.Windows))
-		for _, w := range c.Policy.Windows {
-			windows = append(windows, schedule.Window(w))
-		}
-		compiled, err := schedule.Compile(windows)
-		if err != nil {
-			return append(out, plan.Hold{Code: plan.WindowClosed, Message: fmt.Sprintf("policy.windows cannot be read: %v", err)})
-		}
-		return append(out, plan.Window(compiled, now)...)
-	}
+	return func(c clusters.Cluster) []plan.Hold { return controller.Holds(c, now, stale) }
 }
 
 // whole makes a fleet look at all of its clusters where a rollout goes in waves,

@@ -33,6 +33,7 @@ type recordFlags struct {
 	tokenFile  string
 	caFile     string
 	every      string
+	forecast   bool
 	timeout    time.Duration
 }
 
@@ -61,6 +62,7 @@ is, and a Cluster file elsewhere names its location in spec.recorded.`,
 	f.StringVar(&r.push, "push", "", "PUT it to an https `URL` instead")
 	f.StringVar(&r.tokenFile, "token-file", "", "bearer token for --push, read each time")
 	f.StringVar(&r.caFile, "ca-file", "", "what signs the certificate of --push's server, in place of the system's")
+	f.BoolVar(&r.forecast, "forecast", false, "also what the pods of all namespaces ask of their nodes, without their names, so that rollcall plan can tell what fits")
 	f.StringVar(&r.every, "every", "", "do it again and again: a duration of 30s at least, or five cron fields")
 	f.DurationVar(&r.timeout, "timeout", time.Minute, "how long the cluster, and then the push, may take")
 	return cmd
@@ -165,7 +167,7 @@ func (r *recordFlags) cluster() (clusters.Cluster, error) {
 func (r *recordFlags) once(ctx context.Context, s streams, o *kube.Observer, c clusters.Cluster) error {
 	limited, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	live, err := o.Observe(limited, c, clusters.Want{})
+	live, err := o.Observe(limited, c, clusters.Want{Forecast: r.forecast})
 	if err != nil {
 		return fmt.Errorf("recording cluster %q: %w", c.Name, err)
 	}

@@ -12,7 +12,7 @@ func rootCommand(s streams) *cobra.Command {
 		Use:   "rollcall",
 		Short: "Which nodes lack, misplace or lag their daemon pods, and why",
 		Long: `rollcall tells, for every DaemonSet and node of many clusters, whether the
-daemon pod is there, and if not, why. It only reads.
+daemon pod is there, and if not, why. It only reads, but for rollcall apply.
 
 Exit status: 0 nothing at or above --fail-on, 1 found, 2 bad input, source or
 flags, 3 incomplete (a cluster could not be read or rendered), 130 interrupted.`,

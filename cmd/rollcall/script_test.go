@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 var servers sync.Map // the Git server of each script
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == build.ChildCommand {
+	if len(os.Args) > 1 && os.Args[1] == build.ChildCommand || os.Getenv(asMain) != "" {
 		main() // tests that call our functions build in children of this binary
 	}
 	testscript.Main(m, map[string]func(){"rollcall": main})

@@ -61,9 +61,8 @@ func BatchOf(in Input, c Cluster) (b clusters.Batch, ok bool) {
 			b.Inventory.Items = record(b.Inventory.Items, change)
 			continue
 		}
-		if live := m.live(a.Object); live != nil && ours(live, in.Fleet.Name) && m.item(a.Object) == nil {
-			b.Inventory.Items = append(b.Inventory.Items, clusters.Item{Reference: a.Object, UID: string(live.GetUID())}) // lost from it
-			lacking = true
+		if live := m.live(a.Object); live != nil && ours(live, in.Fleet.Name) {
+			lacking = note(&b.Inventory, a.Object, string(live.GetUID())) || lacking
 		}
 	}
 	for at := range lastStage + 1 {
@@ -107,6 +106,24 @@ func (m *maker) change(a *Action) (clusters.Change, bool) {
 		return c, false
 	}
 	return c, true
+}
+
+// note makes an inventory know an object that is there as it should be: it may
+// have been applied by a run that was broken off, or have been lost from it.
+func note(i *clusters.Inventory, r clusters.Reference, uid string) (changed bool) {
+	at := slices.IndexFunc(i.Items, func(x clusters.Item) bool { return x.Identity() == r.Identity() })
+	if at < 0 {
+		i.Items = append(i.Items, clusters.Item{Reference: r, UID: uid})
+		return true
+	}
+	item := &i.Items[at]
+	if item.UID != "" && item.Selector == nil {
+		return false
+	}
+	if item.Selector = nil; item.UID == "" {
+		item.UID = uid
+	}
+	return true
 }
 
 // record notes in an inventory what is about to be applied.

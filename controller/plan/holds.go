@@ -74,7 +74,7 @@ func (m *maker) live(r clusters.Reference) metav1.Object {
 
 func (m *maker) holdApply(a *Action, live metav1.Object) {
 	if !m.may("apply") {
-		a.add("NotAllowed", "policy.may of cluster %q does not have apply", m.Cluster.Name)
+		a.add(NotAllowed, "policy.may of cluster %q does not have apply", m.Cluster.Name)
 	}
 	desired := m.desired[a.Object.Identity()]
 	a.force = m.forced(desired)
@@ -142,7 +142,7 @@ func deployer(o metav1.Object, appliedBy []string) (who string, managers []strin
 // holdPrune holds whatever is not surely ours and surely gone from Git.
 func (m *maker) holdPrune(a *Action, live metav1.Object) {
 	if !m.may("prune") {
-		a.add("NotAllowed", "policy.may of cluster %q does not have prune", m.Cluster.Name)
+		a.add(NotAllowed, "policy.may of cluster %q does not have prune", m.Cluster.Name)
 	}
 	item, i := m.item(a.Object), m.Live.Inventory
 	switch {

@@ -50,8 +50,8 @@ func Make(in Input) Cluster {
 		for i := range out.Actions {
 			m.hold(&out.Actions[i])
 		}
-		out.Notes = m.notes()
 	}
+	out.Notes = m.notes()
 	slices.SortFunc(out.Actions, func(a, b Action) int { return a.Object.Compare(b.Object) })
 	out.Nodes, out.Rollouts = m.effects(out.Actions)
 	return out
@@ -218,11 +218,13 @@ func find(all []appsv1.DaemonSet, r clusters.Reference) *appsv1.DaemonSet {
 // notes are what of the cluster a plan does not know.
 func (m *maker) notes() []string {
 	var out []string
-	if reason, blank := m.Live.Lacks("inventory"); blank {
+	if reason, blank := m.Live.Lacks("inventory"); blank && m.From == nil {
 		out = append(out, "the inventory could not be read ("+reason+"): nothing is pruned")
 	}
 	if reason, blank := m.Live.Lacks("claims"); blank {
-		out = append(out, "whether pods fit is not known: pods "+reason)
+		out = append(out, "whether pods fit is not known: all pods of the cluster: "+reason)
+	} else if reason, blank := m.Live.Lacks("priorityclasses"); blank {
+		out = append(out, "of the priority classes only system-node-critical and system-cluster-critical are known to preempt: "+reason)
 	}
 	return out
 }

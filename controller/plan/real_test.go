@@ -21,33 +21,36 @@ import (
 	"rollcall.dev/rollcall/controller/plan"
 )
 
-const priorityClasses = `
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: low}
-value: -10
----
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: usual}
-value: 100
-globalDefault: true
----
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: high}
-value: 1000
----
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: polite}
-value: 1000
-preemptionPolicy: Never
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: work}
-`
+// classes are PriorityClasses: one for the DaemonSets that push nobody out,
+// others for those that do, and one for each pod of a node, so that it is known
+// who goes first.
+func classes() string {
+	class := func(name string, value int, extra string) string {
+		return fmt.Sprintf("---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s}\nvalue: %d\n%s", name, value, extra)
+	}
+	out := class("least", -100, "") + class("usual", 100, "globalDefault: true\n") + class("high", 1000, "") + class("polite", 1000, "preemptionPolicy: Never\n")
+	for p := range crowded {
+		out += class(fmt.Sprintf("low-%d", p), p-10, "") + class(fmt.Sprintf("mid-%d", p), 100+p, "")
+	}
+	return out + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: work}\n"
+}
+
+const crowded = 6 // pods of a node at most
+
+// forms are what the pods of the crowd want.
+var forms = []string{
+	"  containers: [{name: c, image: i}]\n",
+	"  containers: [{name: c, image: i, resources: {requests: {cpu: 100m, memory: 300Mi}}}]\n",
+	"  containers: [{name: c, image: i, resources: {limits: {cpu: 200m, memory: 500Mi, ephemeral-storage: 1Gi}}}]\n",
+	"  containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]\n",
+	"  containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 8080}]}]\n",
+	"  hostNetwork: true\n  containers: [{name: c, image: i, ports: [{containerPort: 9100}, {containerPort: 53, protocol: UDP}]}]\n",
+	"  containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 8080, hostIP: 10.0.0.1}]}]\n",
+	"  resources: {requests: {memory: 700Mi}}\n  containers: [{name: c, image: i, resources: {requests: {cpu: 150m, memory: 100Mi}}}]\n",
+	"  initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {memory: 100Mi}}, ports: [{containerPort: 1, hostPort: 9100}]}, {name: j, image: i, resources: {requests: {memory: 600Mi}}}]\n  containers: [{name: c, image: i, resources: {requests: {memory: 50Mi}}}]\n",
+}
+
+var hostPort = regexp.MustCompile("8080|9100")
 
 // crowd makes nodes of many sizes with pods on them that want much and little,
 // the same ones for a seed.
@@ -59,25 +62,28 @@ func crowd(r *rand.Rand, nodes int) string {
 		list := fmt.Sprintf(`{cpu: %s, memory: %s, ephemeral-storage: %s, pods: "%s"%s}`,
 			pick("500m", `"1"`, `"4"`), pick("1Gi", "1500M", "4Gi"), pick("2Gi", "20Gi"), pick("4", "6", "110"), pick("", `, nvidia.com/gpu: "1"`, `, nvidia.com/gpu: "2", hugepages-2Mi: 64Mi`))
 		fmt.Fprintf(&b, "  allocatable: %s\n  capacity: %s\n", list, list)
-		for p := range r.IntN(6) {
-			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p%02d-%d, namespace: %s}\nspec:\n  nodeName: n%02d\n%s", n, p, pick("work", "default"), n, pick(
-				"", "  priorityClassName: low\n", "  priorityClassName: low\n", "  priorityClassName: system-node-critical\n"))
-			b.WriteString(pick(
-				"  containers: [{name: c, image: i}]\n",
-				"  containers: [{name: c, image: i, resources: {requests: {cpu: 100m, memory: 300Mi}}}]\n",
-				"  containers: [{name: c, image: i, resources: {limits: {cpu: 200m, memory: 500Mi, ephemeral-storage: 1Gi}}}]\n",
-				"  containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]\n",
-				"  containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 8080}]}]\n",
-				"  hostNetwork: true\n  containers: [{name: c, image: i, ports: [{containerPort: 9100}, {containerPort: 53, protocol: UDP}]}]\n",
-				"  containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 8080, hostIP: 10.0.0.1}]}]\n",
-				"  resources: {requests: {memory: 700Mi}}\n  containers: [{name: c, image: i, resources: {requests: {cpu: 150m, memory: 100Mi}}}]\n",
-				"  initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {memory: 100Mi}}, ports: [{containerPort: 1, hostPort: 9100}]}, {name: j, image: i, resources: {requests: {memory: 600Mi}}}]\n  containers: [{name: c, image: i, resources: {requests: {memory: 50Mi}}}]\n",
-			))
+		taken := map[string]bool{} // no node has a port twice, as kubelets see to it
+		for p := range r.IntN(crowded + 1) {
+			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p%02d-%d, namespace: %s}\nspec:\n  nodeName: n%02d\n  priorityClassName: %s\n",
+				n, p, pick("work", "default"), n, pick(fmt.Sprintf("low-%d", p), fmt.Sprintf("mid-%d", p), "system-node-critical"))
+			form := forms[r.IntN(len(forms))]
+			if port := hostPort.FindString(form); taken[port] {
+				form = forms[0]
+			} else {
+				taken[port] = port != ""
+			}
+			b.WriteString(form)
 		}
 	}
-	// They have ended: what they had is free.
-	for n := range nodes / 4 {
-		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: ended-%d, namespace: work}\nspec:\n  nodeName: n%02d\n  containers: [{name: c, image: i, resources: {requests: {cpu: 400m, memory: 900Mi}}}]\nstatus: {phase: %s}\n", n, n, pick("Succeeded", "Failed"))
+	return b.String()
+}
+
+// ended are pods on the first nodes whose time is over: what they had is free.
+func ended(nodes int) string {
+	var b strings.Builder
+	for n := range nodes {
+		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: ended-%d, namespace: work}\nspec:\n  nodeName: n%02d\n  containers: [{name: c, image: i, resources: {requests: {cpu: 400m, memory: 900Mi}}}]\nstatus: {phase: %s}\n",
+			n, n, []string{"Succeeded", "Failed"}[n%2])
 	}
 	return b.String()
 }
@@ -101,17 +107,17 @@ const atOnce = `{maxUnavailable: "100%", maxSurge: 0}`
 // daemons each come to the same crowd and go again; what comes last pushes
 // others out for good.
 var daemons = []struct{ name, reason, spec string }{
-	{"nothing", "only the number of pods counts", "{priorityClassName: low, containers: [{name: c, image: i}]}"},
-	{"memory", "plain requests", "{priorityClassName: low, containers: [{name: c, image: i, resources: {requests: {cpu: 50m, memory: 200Mi}}}]}"},
-	{"limits", "limits stand for requests", "{priorityClassName: low, containers: [{name: c, image: i, resources: {limits: {cpu: 300m, ephemeral-storage: 1500Mi}}}]}"},
-	{"starting", "an init container needs more than what runs later", "{priorityClassName: low, initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {memory: 300Mi}}}, {name: j, image: i, resources: {requests: {memory: 500Mi}}}], containers: [{name: c, image: i}]}"},
-	{"whole", "requests of the pod as a whole", "{priorityClassName: low, resources: {limits: {memory: 800Mi}}, containers: [{name: c, image: i, resources: {limits: {cpu: 10m}}}]}"},
-	{"gpu", "an extended resource, which most nodes do not have", "{priorityClassName: low, containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]}"},
-	{"huge", "huge pages", "{priorityClassName: low, containers: [{name: c, image: i, resources: {limits: {hugepages-2Mi: 32Mi, memory: 10Mi}}}]}"},
-	{"any-address", "a host port of all addresses", "{priorityClassName: low, containers: [{name: c, image: i, ports: [{containerPort: 1, hostPort: 8080}]}]}"},
-	{"one-address", "a host port of one address", "{priorityClassName: low, containers: [{name: c, image: i, ports: [{containerPort: 1, hostPort: 8080, hostIP: 10.0.0.2}]}]}"},
-	{"host-network", "ports of containers are the host's", "{priorityClassName: low, hostNetwork: true, containers: [{name: c, image: i, ports: [{containerPort: 9100}]}]}"},
-	{"udp", "another protocol is another port", "{priorityClassName: low, containers: [{name: c, image: i, ports: [{containerPort: 53, hostPort: 53, protocol: UDP}, {containerPort: 9100, hostPort: 53}]}]}"},
+	{"nothing", "only the number of pods counts", "{priorityClassName: least, containers: [{name: c, image: i}]}"},
+	{"memory", "plain requests", "{priorityClassName: least, containers: [{name: c, image: i, resources: {requests: {cpu: 50m, memory: 200Mi}}}]}"},
+	{"limits", "limits stand for requests", "{priorityClassName: least, containers: [{name: c, image: i, resources: {limits: {cpu: 300m, ephemeral-storage: 1500Mi}}}]}"},
+	{"starting", "an init container needs more than what runs later", "{priorityClassName: least, initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {memory: 300Mi}}}, {name: j, image: i, resources: {requests: {memory: 500Mi}}}], containers: [{name: c, image: i}]}"},
+	{"whole", "requests of the pod as a whole", "{priorityClassName: least, resources: {limits: {memory: 800Mi}}, containers: [{name: c, image: i, resources: {limits: {cpu: 10m}}}]}"},
+	{"gpu", "an extended resource, which most nodes do not have", "{priorityClassName: least, containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]}"},
+	{"huge", "huge pages", "{priorityClassName: least, containers: [{name: c, image: i, resources: {limits: {hugepages-2Mi: 32Mi, memory: 10Mi}}}]}"},
+	{"any-address", "a host port of all addresses", "{priorityClassName: least, containers: [{name: c, image: i, ports: [{containerPort: 1, hostPort: 8080}]}]}"},
+	{"one-address", "a host port of one address", "{priorityClassName: least, containers: [{name: c, image: i, ports: [{containerPort: 1, hostPort: 8080, hostIP: 10.0.0.2}]}]}"},
+	{"host-network", "ports of containers are the host's", "{priorityClassName: least, hostNetwork: true, containers: [{name: c, image: i, ports: [{containerPort: 9100}]}]}"},
+	{"udp", "another protocol is another port", "{priorityClassName: least, containers: [{name: c, image: i, ports: [{containerPort: 53, hostPort: 53, protocol: UDP}, {containerPort: 9100, hostPort: 53}]}]}"},
 	{"polite", "a class that does not preempt", "{priorityClassName: polite, containers: [{name: c, image: i, resources: {requests: {cpu: 300m, memory: 400Mi}}}]}"},
 	{"never", "a template that does not preempt", "{priorityClassName: polite, preemptionPolicy: Never, containers: [{name: c, image: i, resources: {requests: {memory: 400Mi}}}]}"},
 	{"usual", "those of low priority go", "{containers: [{name: c, image: i, resources: {requests: {cpu: 300m, memory: 400Mi}}}]}"},
@@ -122,7 +128,7 @@ var daemons = []struct{ name, reason, spec string }{
 // scheduler gives the pod its node or says why not.
 func TestRealScheduler(t *testing.T) {
 	cp := kubetest.Start(t, kubetest.Options{Controllers: true, Scheduler: true, Nodes: 1})
-	cp.Apply(t, priorityClasses)
+	cp.Apply(t, classes())
 	cp.Apply(t, crowd(rand.New(rand.NewPCG(7, 7)), 24))
 	w := &scheduled{t: t, cp: cp, settled: map[string]int{}}
 	w.ready()
@@ -140,11 +146,11 @@ func TestRealScheduler(t *testing.T) {
 	for _, tc := range []struct{ name, strategy string }{{"restarts", atOnce}, {"surges", `{maxUnavailable: 0, maxSurge: "100%"}`}} {
 		t.Run(tc.name, func(t *testing.T) {
 			w.t = t
-			manifest := daemonSet(tc.name, tc.strategy, "{priorityClassName: low, containers: [{name: c, image: i, ports: [{containerPort: 7, hostPort: 7}], resources: {requests: {memory: 200Mi}}}]}")
+			manifest := daemonSet(tc.name, tc.strategy, "{priorityClassName: least, containers: [{name: c, image: i, ports: [{containerPort: 7, hostPort: 7}], resources: {requests: {memory: 200Mi}}}]}")
 			want := w.forecast(manifest, "")
 			cp.Apply(t, manifest)
 			w.comesTrue(tc.name, want)
-			manifest = daemonSet(tc.name, tc.strategy, "{priorityClassName: low, containers: [{name: c, image: j, ports: [{containerPort: 7, hostPort: 7}], resources: {requests: {memory: 500Mi}}}]}")
+			manifest = daemonSet(tc.name, tc.strategy, "{priorityClassName: least, containers: [{name: c, image: j, ports: [{containerPort: 7, hostPort: 7}], resources: {requests: {memory: 500Mi}}}]}")
 			replaces := tc.name
 			if tc.name == "surges" {
 				replaces = ""
@@ -167,11 +173,13 @@ type scheduled struct {
 	t       *testing.T
 	cp      *kubetest.ControlPlane
 	settled map[string]int // outcomes: bound, preempts and what lacked
+	before  map[string]int // pods of each node when it was forecast
 }
 
 // outcome of a daemon pod on a node.
 type outcome struct {
 	Bound bool
+	Gone  int      // pods that were pushed out
 	Lacks []string // what the node has too little of, sorted
 }
 
@@ -187,9 +195,17 @@ func (w *scheduled) observe() clusters.Live {
 	return live
 }
 
-// ready waits until kwok has taken all nodes.
+// ready waits until kwok has taken all nodes and lets go of the pods that have
+// ended, which it makes run at first.
 func (w *scheduled) ready() {
 	w.t.Helper()
+	for range 50 {
+		w.cp.Apply(w.t, ended(6))
+		time.Sleep(200 * time.Millisecond)
+		if !slices.ContainsFunc(w.observe().Claims, func(c clusters.Claim) bool { return strings.HasPrefix(c.Name, "ended-") }) {
+			break
+		}
+	}
 	for range 300 {
 		ready := 0
 		live := w.observe()
@@ -217,19 +233,23 @@ func (w *scheduled) forecast(manifest, replaces string) map[string]outcome {
 		w.t.Fatal(err)
 	}
 	live := w.observe()
+	w.before = crowdOf(live)
 	loads := plan.NewLoads(live.Claims)
 	all := map[string]outcome{}
 	for i := range live.Nodes {
 		n := &live.Nodes[i]
 		uid := ""
 		for _, p := range live.Pods {
-			if p.Node == n.Name && p.Owner.Name == replaces {
+			if replaces != "" && p.Node == n.Name && p.Owner.Name == replaces {
 				uid = p.UID
 			}
 		}
 		lacks := loads.Fit(plan.PodOf(&ds.Spec.Template.Spec, live.Priorities, uid), n)
 		text, refused := plan.Text(lacks)
 		all[n.Name] = outcome{Bound: !refused}
+		if text != "" {
+			w.t.Logf("%s: %s", n.Name, text)
+		}
 		switch {
 		case refused:
 			all[n.Name] = outcome{Lacks: names(lacks)}
@@ -240,9 +260,21 @@ func (w *scheduled) forecast(manifest, replaces string) map[string]outcome {
 			w.settled["bound"]++
 		default:
 			w.settled["preempts"]++
+			all[n.Name] = outcome{Bound: true, Gone: lacks[0].Preempts}
 		}
 	}
 	return all
+}
+
+// crowdOf counts the pods of the crowd by their nodes.
+func crowdOf(live clusters.Live) map[string]int {
+	out := map[string]int{}
+	for _, c := range live.Claims {
+		if strings.HasPrefix(c.Name, "p"+strings.TrimPrefix(c.Node, "n")+"-") {
+			out[c.Node]++
+		}
+	}
+	return out
 }
 
 // names are what lacks as the scheduler tells it: a port, and no more, where a
@@ -286,6 +318,7 @@ var insufficient = regexp.MustCompile(`Insufficient ([a-zA-Z0-9./-]*[a-zA-Z0-9])
 func (w *scheduled) actual(name string) map[string]outcome {
 	all := map[string]outcome{}
 	live := w.observe()
+	now := crowdOf(live)
 	slices.SortFunc(live.Revisions, func(a, b clusters.Revision) int { return int(b.Number - a.Number) })
 	hash := ""
 	for _, r := range live.Revisions {
@@ -297,7 +330,7 @@ func (w *scheduled) actual(name string) map[string]outcome {
 		if p.Owner.Name != name || p.Labels["controller-revision-hash"] != hash || !p.Deleting.IsZero() {
 			continue
 		}
-		o := outcome{Bound: p.Bound}
+		o := outcome{Bound: p.Bound, Gone: w.before[p.Node] - now[p.Node]}
 		reasons, _, _ := strings.Cut(p.Unschedulable, "preemption:")
 		for _, m := range insufficient.FindAllStringSubmatch(reasons, -1) {
 			switch {

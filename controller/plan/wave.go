@@ -26,6 +26,7 @@ const (
 	NotObserved    = "NotObserved"    // what the cluster carries is not known
 	TooManyDeletes = "TooManyDeletes" // more than maxDeletes in the cluster or the fleet
 	NotApproved    = "NotApproved"    // it is deleted only after somebody's word
+	NotAllowed     = "NotAllowed"     // the cluster's policy does not have the power
 )
 
 // Progress is how far a cluster has come with a commit. All clusters of the fleet

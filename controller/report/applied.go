@@ -97,9 +97,7 @@ func (a Applied) Text(style Style) string {
 		if c.Error != "" {
 			p.line("%s  %s", clean(c.Name), p.paint(red, clean(c.Error)))
 		}
-		for _, r := range c.Results {
-			p.result(c.Name, r)
-		}
+		p.results(c)
 	}
 	s := a.Summary
 	p.line("%s", p.paint(bold, fmt.Sprintf("%d created, %d configured, %d unchanged, %d pruned, %d kept, %d held, %d failed", s.Created, s.Configured, s.Unchanged, s.Pruned, s.Kept, s.Held, s.Failed)))
@@ -114,4 +112,25 @@ func (p *printer) result(cluster string, r clusters.Result) {
 		word = p.paint(color, word)
 	}
 	p.line("%s%s%s", text, word, clean(strings.TrimRight(": "+strings.TrimPrefix(r.Reason+": "+r.Message, ": "), ": ")))
+}
+
+// results prints what is held for one reason once.
+func (p *printer) results(c ClusterResults) {
+	type reason struct{ code, message string }
+	held := map[reason]int{}
+	for _, r := range c.Results {
+		if r.Operation == clusters.OpHeld {
+			held[reason{r.Reason, r.Message}]++
+		}
+	}
+	for _, r := range c.Results {
+		n := held[reason{r.Reason, r.Message}]
+		switch {
+		case r.Operation != clusters.OpHeld || n == 1:
+			p.result(c.Name, r)
+		case n > 1:
+			p.line("%s  %s", clean(c.Name), p.paint(yellow, clean(fmt.Sprintf("%s held: %s: %s", plural(n, "object"), r.Reason, r.Message))))
+			held[reason{r.Reason, r.Message}] = 0
+		}
+	}
 }

@@ -33,6 +33,7 @@ type Judged struct {
 	Exceptions []int    // those of Coverage.Used, by their index in the fleet
 	Ignore     []int    // those of Drift.Used, by their index in the fleet
 	Drift      drift.Outcome
+	Ahead      *Ahead    // what the commit would change; nil where nobody asks
 	Findings   []Finding // of the render and the cluster's declaration
 	// Age is how old a snapshot is, and how long a cluster that does not answer
 	// was not seen; zero where that is not known.
@@ -65,7 +66,8 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	c.Version, c.Identity = j.Live.Version, cmp.Or(j.Cluster.Identity, j.Live.Identity)
 	c.Nodes = new(len(j.Live.Nodes))
 	c.Drift, c.Unread, c.Compared = append(c.Drift, j.Drift.Objects...), j.Drift.Unread, j.Drift.Compared
-	c.ignored = j.ignored()
+	c.ignored, c.ahead = j.ignored(), j.Ahead
+	c.managed = slices.Contains(j.Cluster.Policy.May, "apply") || slices.Contains(j.Cluster.Policy.May, "prune")
 	if j.Retain {
 		c.judged = &j
 	}

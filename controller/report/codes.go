@@ -90,6 +90,7 @@ var Codes = []Code{
 	{"Orphaned", Warning, "an object that was applied for the fleet is no longer in Git", "prune it: rollcall plan shows it, or delete it by hand"},
 	{"Refused", Error, "the API server would not take an object as Git has it", "mend what the message names; rollcall render --validate finds most of it beforehand"},
 	{"UnknownField", Warning, "Git has a field that the API does not know, and drops", "check its spelling, or the version of the API"},
+	{"Held", Warning, "rollcall may make a change and does not, for the reason that the message begins with", "do what the message says; rollcall plan shows each change"},
 	{"NotCompared", Info, "objects of Git could not be compared with live ones", "grant get on them (rollcall rbac --tier drift), or record them"},
 	{"IgnoreUnused", Info, "a rule of what is no drift ignores nothing", "remove it"},
 	{"TierMissing", Info, "an optional resource could not be read, so that some reasons are blank", "grant what the message names (list; get for leases), or record it"},

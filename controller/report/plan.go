@@ -51,7 +51,7 @@ func planTotals(s plan.Summary) string {
 
 func (p *printer) planned(c plan.Cluster) {
 	head := p.paint(bold, "CLUSTER "+clean(c.Name))
-	if c.Overlay != "" {
+	if c.Overlay != "" && c.Overlay != "." {
 		head += "  " + clean(c.Overlay)
 	}
 	if c.ObservedAt != nil {
@@ -81,15 +81,39 @@ func (p *printer) planned(c plan.Cluster) {
 	for _, r := range c.Rollouts {
 		p.line("  %s", clean(fmt.Sprintf("  %s: %s", r.DaemonSet, r.Message)))
 	}
+	common := commonHolds(c.Actions)
+	for _, h := range common {
+		p.line("  %s", p.paint(yellow, clean("all of it held, "+h.Code+": "+h.Message)))
+	}
 	for i := range c.Actions {
-		p.action(&c.Actions[i])
+		p.action(&c.Actions[i], common)
 	}
 	for _, n := range c.Notes {
 		p.line("  %s", p.paint(faint, "note: "+clean(n)))
 	}
 }
 
-func (p *printer) action(a *plan.Action) {
+// commonHolds are what hold every change of several, to be told once.
+func commonHolds(all []plan.Action) []plan.Hold {
+	var common []plan.Hold
+	changes := 0
+	for i := range all {
+		if !all[i].Changes() {
+			continue
+		}
+		if changes++; changes == 1 {
+			common = slices.Clone(all[i].Holds)
+			continue
+		}
+		common = slices.DeleteFunc(common, func(h plan.Hold) bool { return !slices.Contains(all[i].Holds, h) })
+	}
+	if changes < 2 {
+		return nil
+	}
+	return common
+}
+
+func (p *printer) action(a *plan.Action, common []plan.Hold) {
 	if !a.Changes() && !a.Held() {
 		return
 	}
@@ -110,6 +134,9 @@ func (p *printer) action(a *plan.Action) {
 		p.line("      %s", p.paint(faint, clean(a.Note)))
 	}
 	for _, h := range a.Holds {
+		if a.Changes() && slices.Contains(common, h) {
+			continue
+		}
 		p.line("      %s", p.paint(yellow, clean("held, "+h.Code+": "+h.Message)))
 	}
 }

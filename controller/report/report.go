@@ -103,9 +103,12 @@ type Cluster struct {
 	Drift       []drift.Object    `json:"drift"`
 	Compared    int               `json:"compared"`         // objects of Git that were compared with their live ones
 	Unread      []drift.Unread    `json:"unread,omitempty"` // those that were not
+	Held        []Held            `json:"held,omitempty"`   // changes that rollcall may make and does not
 
 	findings []Finding
 	judged   *Judged
+	ahead    *Ahead
+	managed  bool         // rollcall may change it
 	used     map[int]bool // exceptions of the fleet file that excused something, by index
 	ignored  map[int]bool // its rules of spec.drift.ignore that ignored something, by index
 }
@@ -287,6 +290,7 @@ func New(s Scope, cs []Cluster, more []Finding) Report {
 	}
 	r.Complete = s.Stale == nil
 	r.Findings = append(sourceFindings(s), more...)
+	r.hold(s)
 	for i := range r.Clusters {
 		r.add(&r.Clusters[i])
 	}

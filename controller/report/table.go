@@ -177,6 +177,7 @@ func (p *printer) cluster(r Report, c Cluster) {
 		p.line("  this is how it was; it counts nowhere below")
 	}
 	p.daemonSets(r, c)
+	p.held(c)
 }
 
 // seen says when a cluster was seen; a dump also how long ago that was.

@@ -14,6 +14,7 @@ import (
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/drift"
+	"rollcall.dev/rollcall/controller/plan"
 	"rollcall.dev/rollcall/controller/report"
 	"rollcall.dev/rollcall/sync/source"
 )
@@ -127,6 +128,11 @@ func judge(v variant, j report.Judged, keep func(coverage.State) bool, more ...c
 	j.Drift = drift.NewTypes().Compare(drift.Input{DaemonSets: j.Desired, Live: l})
 	if j.Cluster.Name == "prod" {
 		travel(v, &j.Drift)
+		j.Cluster.Policy.May = []string{"apply"}
+		j.Ahead = &report.Ahead{Plan: plan.Cluster{Actions: []plan.Action{
+			{Object: clusters.Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "obs", Name: "agent"}, Operation: plan.Create, Holds: []plan.Hold{{Code: plan.WindowClosed, Message: "no allow window is open"}}},
+			{Object: clusters.Reference{APIVersion: "v1", Kind: "Service", Namespace: "obs", Name: "agent"}, Operation: plan.Configure, Holds: []plan.Hold{{Code: plan.WindowClosed, Message: "no allow window is open"}, {Code: "OtherDeployer", Message: "it is deployed by Argo CD"}}},
+		}}}
 	}
 	j.Retain = true
 	return report.NewCluster(j, keep)

@@ -13,7 +13,8 @@
 //     that it ends. The second is marked Doubled, so that nobody is told twice.
 //
 // A schedule of every hour, and @every, keep their real interval through both
-// and are never marked. Upcoming shows all of this before it happens.
+// and are never marked. Upcoming shows all of this before it happens. Windows
+// are not skipped: they begin where the clock jumps.
 package schedule
 
 import (

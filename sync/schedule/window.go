@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/robfig/cron/v3"
 )
 
 // The shortest and the longest window. Starts are whole minutes; what is open
@@ -33,7 +35,8 @@ type Windows struct {
 // window is a Window that is known to be sound.
 type window struct {
 	starts Schedule
-	open   time.Duration // in which a change may begin; of a deny window all of it
+	shown  cron.SpecSchedule // its times, as a clock without changes shows them
+	open   time.Duration     // in which a change may begin; of a deny window all of it
 	whole  time.Duration
 }
 
@@ -73,15 +76,21 @@ func (w Window) compile() (window, error) {
 	if err != nil {
 		return window{}, err
 	}
-	if !s.Fixed() {
+	shown, ok := s.plan.(*cron.SpecSchedule)
+	if !ok {
 		return window{}, fmt.Errorf("%q has no times by the clock: a window needs five fields or such as @daily", s)
 	}
-	return window{starts: s, open: w.For - w.LastStart, whole: w.For}, nil
+	ideal := *shown
+	ideal.Location = time.UTC
+	return window{starts: s, shown: ideal, open: w.For - w.LastStart, whole: w.For}, nil
 }
 
 // Fixed tells whether the schedule's times are the same from wherever one
 // counts: those of @every are not.
-func (s Schedule) Fixed() bool { return !strings.HasPrefix(s.rest, "@every") }
+func (s Schedule) Fixed() bool {
+	_, ok := s.plan.(*cron.SpecSchedule)
+	return ok
+}
 
 // Open tells whether a change may begin at a time, until when that stays so, and
 // why it is so. A deny window that is in force closes; without an allow window
@@ -180,13 +189,39 @@ func begins(ws []window, t time.Time) time.Time {
 	return first
 }
 
-// next is the window's first start after t; a start that the clock jumps over is
-// at the jump.
+// next is the window's first start after t, zero where none is in sight. It goes
+// from one change of the clock to the next, between which cron counts as in UTC:
+// across one cron loses a start where the clock moves by half an hour.
 func (w window) next(t time.Time) time.Time {
-	for _, r := range w.starts.Upcoming(t, 1) {
-		return r.At
+	for range changes {
+		t = t.In(w.starts.zone)
+		_, end := t.ZoneBounds()
+		start := w.shown.Next(reading(t))
+		if !start.IsZero() {
+			start = start.Add(-offset(t)).In(w.starts.zone)
+		}
+		if end.IsZero() || !start.IsZero() && start.Before(end) {
+			return start
+		}
+		if w.atChange(end) {
+			return end
+		}
+		t = end
 	}
 	return time.Time{}
+}
+
+// changes bounds how many of the clock's are looked across: two a year, and eight
+// years may lie between two leap days.
+const changes = 20
+
+// atChange tells whether a window begins where the clock changes: at a time that
+// it shows then, or that it jumps over.
+func (w window) atChange(change time.Time) bool {
+	shows := reading(change.In(w.starts.zone))
+	first := change.Add(min(offset(change.Add(-1).In(w.starts.zone)), offset(change.In(w.starts.zone)))).UTC()
+	start := w.shown.Next(first.Add(-time.Second))
+	return !start.IsZero() && !start.After(shows)
 }
 
 // last is the window's latest start that is no more than a length before t.
