@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,8 +50,9 @@ func (a *applier) adopt(ctx context.Context, c clusters.Change, m *metav1.Partia
 // become ours. It follows UpgradeManagedFields of client-go's csaupgrade, also
 // in that a share in another version of the API is dropped and not converted.
 //
-// The annotation that kubectl keeps for itself stays on the object as nobody's:
-// whoever applies by kubectl once more finds it.
+// Unlike there, the annotation that kubectl keeps for itself becomes ours, and so
+// goes with the next apply: who applies by kubectl once more is warned by it that
+// the object is not kubectl's any more.
 func adopted(entries []metav1.ManagedFieldsEntry, managers []string, apiVersion string) (out []metav1.ManagedFieldsEntry, changed bool, err error) {
 	ours := metav1.ManagedFieldsEntry{Manager: clusters.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, FieldsType: "FieldsV1"}
 	all := fieldpath.NewSet()
@@ -79,7 +79,6 @@ func adopted(entries []metav1.ManagedFieldsEntry, managers []string, apiVersion 
 	if !changed {
 		return entries, false, nil
 	}
-	all = all.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation)))
 	raw, err := all.ToJSON()
 	if err != nil {
 		return nil, false, fmt.Errorf("writing what is managed: %w", err)

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,10 +24,14 @@ const reserve = 5 * time.Second
 
 // Apply changes a cluster: it records in the inventory what it is about to
 // apply, makes the changes stage by stage, and records what became of them. A
-// change that fails is a Result, and the others go on. An error before any
-// Result means that nothing was changed; one beside Results that they could not
-// be recorded, so that the inventory still has what was about to be applied.
-// The error is always a *clusters.ObserveError.
+// change that fails is a Result, and the others go on. Where all is as it should
+// be already, nothing is written.
+//
+// An error beside Results means that they could not be recorded, so that the
+// inventory still has what was about to be applied; one without Results that
+// nothing was changed, or that the time ended before anybody knew. Whatever it
+// was, the same batch can be applied again. The error is always a
+// *clusters.ObserveError.
 func (o *Observer) Apply(ctx context.Context, c clusters.Cluster, b clusters.Batch, now func() time.Time) ([]clusters.Result, error) {
 	return within(ctx, o, c, func(ctx context.Context, s *session) ([]clusters.Result, error) {
 		return s.batch(ctx, b, now)
@@ -36,7 +43,7 @@ func (s *session) batch(ctx context.Context, b clusters.Batch, now func() time.T
 	if err != nil {
 		return nil, err
 	}
-	if len(slices.Concat(b.Stages...)) > 0 {
+	if !inventory.settled(b) {
 		if err := inventory.write(ctx, b.Inventory); err != nil {
 			return nil, err
 		}
@@ -72,6 +79,7 @@ type applier struct {
 	*session
 	fleet   string
 	unready map[string]string // what the stages before have made and is not ready, by needsOf: why; not written while a stage runs
+	lacking sync.Map          // kinds that were waited for in vain, by kindNeed
 }
 
 func (a *applier) change(ctx context.Context, c clusters.Change) clusters.Result {
@@ -84,7 +92,7 @@ func (a *applier) change(ctx context.Context, c clusters.Change) clusters.Result
 	var err error
 	switch c.Do {
 	case clusters.Apply:
-		r, err = a.apply(ctx, c)
+		r, err = a.applyServed(ctx, c)
 	case clusters.Delete:
 		r, err = a.remove(ctx, c)
 	case clusters.Replace:
@@ -100,7 +108,30 @@ func (a *applier) change(ctx context.Context, c clusters.Change) clusters.Result
 	return r
 }
 
-// apply is a server-side apply, and tells by the object's resourceVersion
+// applyServed waits a little for a kind that is not served: its definition may
+// just have been applied, by a run that was broken off.
+func (a *applier) applyServed(ctx context.Context, c clusters.Change) (clusters.Result, error) {
+	kind, wait := kindNeed(c.Object.Group(), c.Object.Kind), firstWait
+	for attempt := 1; ; attempt++ {
+		r, err := a.apply(ctx, c)
+		if !notServed(err) {
+			return r, err
+		}
+		if _, known := a.lacking.Load(kind); known || attempt == attempts {
+			a.lacking.Store(kind, true)
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, err
+		case <-time.After(wait):
+		}
+		wait *= 4
+		a.forget(c.Object.Group())
+	}
+}
+
+// apply is a server-side apply, and tells by what is there before and after
 // whether it changed anything.
 func (a *applier) apply(ctx context.Context, c clusters.Change) (clusters.Result, error) {
 	before, err := a.look(ctx, c.Object)
@@ -117,6 +148,7 @@ func (a *applier) apply(ctx context.Context, c clusters.Change) (clusters.Result
 	if err != nil {
 		return clusters.Result{}, err
 	}
+	q.raced = true
 	after, code, err := a.metadata(ctx, q)
 	if err != nil {
 		return clusters.Result{}, err
@@ -125,10 +157,34 @@ func (a *applier) apply(ctx context.Context, c clusters.Change) (clusters.Result
 	switch {
 	case code == http.StatusCreated || known && before == nil:
 		r.Operation = clusters.OpCreated
-	case known && before.UID == after.UID && before.ResourceVersion == after.ResourceVersion:
+	case known && unchanged(before, after):
 		r.Operation = clusters.OpUnchanged
 	}
 	return r, nil
+}
+
+// unchanged tells whether an apply did nothing. An object with a status has
+// another resourceVersion every now and then, without our doing, and a
+// generation that counts what we may have done.
+func unchanged(before, after *metav1.PartialObjectMetadata) bool {
+	if before.UID != after.UID || before.ResourceVersion == after.ResourceVersion {
+		return before.UID == after.UID
+	}
+	return before.Generation > 0 && before.Generation == after.Generation &&
+		maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Annotations, after.Annotations) &&
+		equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) && slices.Equal(before.Finalizers, after.Finalizers) &&
+		equality.Semantic.DeepEqual(share(before), share(after))
+}
+
+// share is what of an object is ours.
+func share(m *metav1.PartialObjectMetadata) *metav1.ManagedFieldsEntry {
+	at := slices.IndexFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == clusters.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	})
+	if at < 0 {
+		return nil
+	}
+	return &m.ManagedFields[at]
 }
 
 // applyRequest is the server-side apply of an object.

@@ -123,6 +123,21 @@ func (s *session) open(ctx context.Context, i clusters.Inventory) (*ledger, erro
 	return nil, &stepError{stage: "reading the inventory", err: &answerError{err}}
 }
 
+// settled tells whether the inventory that is there has all that a batch may
+// apply and stays as it is if the cluster has it already. Nothing need be
+// recorded then before something has changed.
+func (l *ledger) settled(b clusters.Batch) bool {
+	results := slices.Clone(b.Held)
+	for _, c := range slices.Concat(b.Stages...) {
+		if c.Do != clusters.Apply {
+			return false
+		}
+		results = append(results, clusters.Result{Object: c.Object, Operation: clusters.OpUnchanged})
+	}
+	p, err := b.Inventory.After(results, time.Time{}).Pack(l.version)
+	return err == nil && p.Same(l.head)
+}
+
 // write has an inventory take the place of the one that is there: first its
 // shards, then the head, by which they count, and then the old shards go.
 func (l *ledger) write(ctx context.Context, i clusters.Inventory) error {
@@ -130,7 +145,7 @@ func (l *ledger) write(ctx context.Context, i clusters.Inventory) error {
 	if err != nil {
 		return err
 	}
-	if l.head[writerKey] == l.writer && p.Same(l.head) {
+	if p.Same(l.head) {
 		return nil
 	}
 	names, err := clusters.ShardsOf(l.fleet, p.Head)

@@ -150,6 +150,13 @@ func isUnserved(err error) bool {
 	return d == nil || d.Name == ""
 }
 
+// notServed tells, before or after a request, that the server does not have a
+// kind.
+func notServed(err error) bool {
+	_, ok := errors.AsType[*unservedError](err)
+	return ok || isUnserved(err)
+}
+
 // builtIn are Kubernetes' own kinds, by group and kind. They are where they are
 // in every version.
 var builtIn = map[string]resource{

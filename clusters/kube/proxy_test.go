@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -25,8 +26,11 @@ type proxy struct {
 
 	mu    sync.Mutex
 	asked []string // method, path and query of each request
-	sent  []string // bodies
 	fault func(n int, r *http.Request) fault
+	died  func() // called when a request is the last
+	dead  bool
+
+	running int // requests
 }
 
 // fault is what a proxy does with a request instead of passing it on.
@@ -37,6 +41,9 @@ const (
 	refuse           // the connection breaks before the server has seen it
 	loseAnswer       // the server does it, and nobody hears
 	busy             // 429
+	race             // 409 that is nobody's fields
+	dieBefore        // as refuse, and nothing comes any more: who asked was killed
+	dieAfter         // as loseAnswer, and nothing comes any more
 )
 
 // through starts a proxy as the user of a kubeconfig.
@@ -57,17 +64,27 @@ func through(t *testing.T, path string) *proxy {
 	p := &proxy{}
 	pass := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ErrorLog: log.New(io.Discard, "", 0)}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch p.note(r) {
-		case refuse:
-			panic(http.ErrAbortHandler)
-		case loseAnswer:
-			pass.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
-			panic(http.ErrAbortHandler)
+		p.count(1)
+		defer p.count(-1)
+		r = r.WithContext(context.WithoutCancel(r.Context())) // what was sent is done, whoever waits
+		f := p.note(r)
+		switch f {
 		case busy:
 			send(w, 429, status(429, "TooManyRequests"))
 			return
+		case race:
+			send(w, 409, status(409, "Conflict"))
+			return
+		case none:
+			pass.ServeHTTP(w, r)
+			return
+		case loseAnswer, dieAfter:
+			pass.ServeHTTP(httptest.NewRecorder(), r)
 		}
-		pass.ServeHTTP(w, r)
+		if f == dieBefore || f == dieAfter {
+			p.died()
+		}
+		panic(http.ErrAbortHandler)
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Start()
@@ -79,6 +96,25 @@ func through(t *testing.T, path string) *proxy {
 	return p
 }
 
+func (p *proxy) count(more int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running += more
+}
+
+// idle waits until no request is being answered.
+func (p *proxy) idle(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.running > 0 {
+			return fmt.Errorf("%d requests are being answered", p.running)
+		}
+		return nil
+	})
+}
+
 func (p *proxy) note(r *http.Request) fault {
 	body, _ := io.ReadAll(r.Body)
 	_ = r.Body.Close()
@@ -86,11 +122,15 @@ func (p *proxy) note(r *http.Request) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, r.Method+" "+r.URL.RequestURI())
-	p.sent = append(p.sent, string(body))
+	if p.dead {
+		return refuse
+	}
 	if p.fault == nil {
 		return none
 	}
-	return p.fault(len(p.asked), r)
+	f := p.fault(len(p.asked), r)
+	p.dead = f == dieBefore || f == dieAfter
+	return f
 }
 
 // requests are those since the last call that f wants.
@@ -103,15 +143,15 @@ func (p *proxy) requests(f func(string) bool) []string {
 			out = append(out, a)
 		}
 	}
-	p.asked, p.sent = nil, nil
+	p.asked = nil
 	return out
 }
 
-// break has the proxy be at fault from its next request on, counted from one.
+// breaks has the proxy be at fault from its next request on, counted from one.
 func (p *proxy) breaks(f func(n int, r *http.Request) fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked, p.sent, p.fault = nil, nil, f
+	p.asked, p.fault, p.dead = nil, f, false
 }
 
 func every(string) bool { return true }

@@ -33,15 +33,14 @@ func kindNeed(group, kind string) string { return "kind " + group + "/" + kind }
 
 func namespaceNeed(name string) string { return "namespace " + name }
 
-// await waits until the kinds and namespaces that a stage has made or changed
-// can be used, and notes those that cannot. Of those that it left alone or could
-// not make, who needs them will be told by the server.
+// await waits until the kinds and namespaces of a stage can be used, and notes
+// those that cannot. Of those that could not be made, who needs them will be told
+// by the server.
 func (a *applier) await(ctx context.Context, changes []clusters.Change, done []clusters.Result) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	for i, c := range changes {
-		made := done[i].Operation == clusters.OpCreated || done[i].Operation == clusters.OpConfigured
-		if !made || c.Do != clusters.Apply || c.Desired == nil {
+		if c.Do != clusters.Apply || c.Desired == nil || done[i].Operation == clusters.OpFailed || done[i].Operation == clusters.OpHeld {
 			continue
 		}
 		switch c.Object.Group() + "/" + c.Object.Kind {

@@ -3,9 +3,9 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +25,12 @@ const (
 // meant and still ours to delete.
 func (a *applier) remove(ctx context.Context, c clusters.Change) (clusters.Result, error) {
 	m, err := a.look(ctx, c.Object)
+	if unserved, ok := errors.AsType[*unservedError](err); ok && unserved.group {
+		// With a CustomResourceDefinition go its objects.
+		if others, err := a.otherVersions(ctx, c.Object.Group()); err == nil && !others {
+			return clusters.Result{Operation: clusters.OpPruned, Message: wasGone}, nil
+		}
+	}
 	if err != nil {
 		return clusters.Result{}, err
 	}
@@ -53,9 +59,6 @@ func (a *applier) remove(ctx context.Context, c clusters.Change) (clusters.Resul
 // spare says why an object is not deleted; empty if it is.
 func (a *applier) spare(c clusters.Change, m *metav1.PartialObjectMetadata) string {
 	want := clusters.FleetLabelValue(a.fleet)
-	ours := slices.ContainsFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == clusters.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply
-	})
 	switch {
 	case c.UID == "":
 		return "it is not known which object of that name was applied"
@@ -65,7 +68,7 @@ func (a *applier) spare(c clusters.Change, m *metav1.PartialObjectMetadata) stri
 		return fmt.Sprintf("its label %s is gone, so it is not of fleet %q any more", clusters.FleetLabel, a.fleet)
 	case m.Labels[clusters.FleetLabel] != want:
 		return fmt.Sprintf("its label %s is %q, so it is of another fleet", clusters.FleetLabel, m.Labels[clusters.FleetLabel])
-	case !ours:
+	case share(m) == nil:
 		return fmt.Sprintf("%s has not applied it: its managedFields have no such manager", clusters.FieldManager)
 	case m.Annotations[clusters.PruneAnnotation] == "disabled":
 		return fmt.Sprintf("its annotation %s is disabled", clusters.PruneAnnotation)

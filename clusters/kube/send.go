@@ -37,6 +37,7 @@ type request struct {
 	send   string // content type of the body
 	body   []byte
 	params map[string]string
+	raced  bool // a conflict that is nobody's fields is one with another writer, and the request can be sent again
 }
 
 // answer is what a server says to a request.
@@ -56,6 +57,7 @@ func (s *session) send(ctx context.Context, q request) (answer, error) {
 			return a, nil
 		}
 		asked, passing := passes(err)
+		passing = passing || q.raced && isRace(err)
 		if !passing || attempt == attempts || ctx.Err() != nil {
 			return a, &stepError{access: q.access, stage: q.stage, err: err}
 		}
@@ -108,6 +110,13 @@ func passes(err error) (wait time.Duration, ok bool) {
 		return time.Duration(seconds) * time.Second, seconds <= maxRetryAfter
 	}
 	return 0, isTimeout(err) || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+}
+
+// isRace tells a conflict with whoever wrote the object in the same moment from
+// one about who owns which field.
+func isRace(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && len(owned(status.Status())) == 0
 }
 
 // decodeAs reads an answer as JSON of a kind. Every server that is none answers

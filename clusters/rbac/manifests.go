@@ -35,11 +35,12 @@ func (g Grant) Manifests() ([]runtime.Object, error) {
 	reading := g.Account + "-read"
 	out = append(out, g.cluster(reading, pick(all, func(r Rule) bool { return r.Namespace == "" && slices.Contains(Tiers, r.For) }))...)
 	for _, power := range Powers {
-		rules := pick(all, func(r Rule) bool { return r.Namespace == "" && r.For == power })
+		in := len(g.Namespaces) > 0 && power != "manage"
+		rules := pick(all, func(r Rule) bool { return r.Namespace == "" && r.For == power && !(in && r.wide) })
 		if len(rules) == 0 {
 			continue
 		}
-		if len(g.Namespaces) == 0 || power == "manage" {
+		if !in {
 			out = append(out, g.cluster(g.Account+"-"+power, rules)...)
 			continue
 		}

@@ -24,6 +24,7 @@ type Rule struct {
 	Required  bool   // without it the tier or the power is nothing; else a part is left blank
 	Namespace string // where alone it is needed; empty for all
 	Why       string
+	wide      bool // of what is in no namespace
 }
 
 func rule(group string, verbs, why string, resources ...string) Rule {
@@ -45,12 +46,26 @@ func (r Rule) in(namespace string) Rule {
 	return r
 }
 
-// companions are what travels with a DaemonSet. RBAC is not among them: whoever
-// may grant what he has not is an administrator.
+func (r Rule) everywhere() Rule {
+	r.wide = true
+	return r
+}
+
+// companions are what travels with a DaemonSet. RBAC is not among them, for
+// whoever may grant what he has not is an administrator; nor are Secrets,
+// CustomResourceDefinitions and what these define. A fleet that has such gives
+// its account a role of its own for them.
 var companions = []Rule{
 	rule("", "get create patch", "ConfigMaps, Services and ServiceAccounts beside them", "configmaps", "serviceaccounts", "services").optional(),
 	rule("networking.k8s.io", "get create patch", "NetworkPolicies beside them", "networkpolicies").optional(),
 	rule("policy", "get create patch", "PodDisruptionBudgets beside them", "poddisruptionbudgets").optional(),
+	rule("scheduling.k8s.io", "get create patch", "PriorityClasses beside them", "priorityclasses").optional().everywhere(),
+}
+
+// record is where each fleet's inventory is, which is read, written and made
+// anew before and after anything is changed.
+func record() Rule {
+	return rule("", "get list create update delete", "the inventory: what was applied, by which commit", "configmaps").in(Namespace)
 }
 
 // rules of a tier or a power by itself.
@@ -83,17 +98,16 @@ func rules(of string) []Rule {
 	case "roll":
 		return []Rule{rule("", "get delete", "an outdated pod of an OnDelete DaemonSet is deleted, and its controller makes a new one", "pods")}
 	case "apply":
-		return append([]Rule{
-			rule("apps", "get create patch", "DaemonSets are applied from Git", "daemonsets"),
-			rule("", "get list create update delete", "the inventory of what was applied", "configmaps").in(Namespace),
-		}, companions...)
+		out := append([]Rule{rule("apps", "get create patch", "DaemonSets are applied from Git", "daemonsets")}, companions...)
+		// A namespace is made, and never deleted: with it goes what is not ours.
+		return append(out, rule("", "get create patch", "the namespaces that they are in", "namespaces").optional().everywhere(), record())
 	case "prune":
-		out := []Rule{rule("apps", "delete", "a DaemonSet that Git no longer has is deleted", "daemonsets")}
+		out := []Rule{rule("apps", "get delete", "a DaemonSet that Git no longer has is deleted, after a last look", "daemonsets")}
 		for _, r := range companions {
-			r.Verbs, r.Why = []string{"delete"}, "what Git no longer has beside it"
+			r.Verbs, r.Why = []string{"get", "delete"}, "what Git no longer has beside it"
 			out = append(out, r)
 		}
-		return out
+		return append(out, rule("", "list patch", "the pods of a DaemonSet that is replaced around them get the labels of its new selector", "pods").optional(), record())
 	case "manage":
 		return []Rule{
 			rule("apps", "get list watch", "it is the DaemonSet controller", "daemonsets"),

@@ -130,3 +130,50 @@ func TestManifests(t *testing.T) {
 		t.Error("roll is given in all namespaces")
 	}
 }
+
+// Who applies has what an inventory takes, in its namespace only, and who prunes
+// may look before; nobody may delete a namespace or write Secrets.
+func TestApplyAndPrune(t *testing.T) {
+	for _, tc := range []struct {
+		power                        string
+		namespaces                   []string
+		path, verbs, group, resource string
+	}{
+		{"apply", nil, rbacPath + "/namespaces/rollcall/roles/rollcall", "get list create update delete", "", "configmaps"},
+		{"prune", nil, rbacPath + "/namespaces/rollcall/roles/rollcall", "get list create update delete", "", "configmaps"},
+		{"apply", nil, rbacPath + "/clusterroles/rollcall-apply", "get create patch", "apps", "daemonsets"},
+		{"apply", nil, rbacPath + "/clusterroles/rollcall-apply", "get create patch", "", "namespaces"},
+		{"prune", nil, rbacPath + "/clusterroles/rollcall-prune", "get delete", "apps", "daemonsets"},
+		{"prune", nil, rbacPath + "/clusterroles/rollcall-prune", "", "", "namespaces"},
+		{"apply", []string{"logging"}, rbacPath + "/namespaces/logging/roles/rollcall-apply", "get create patch", "", "configmaps"},
+		{"apply", []string{"logging"}, rbacPath + "/namespaces/logging/roles/rollcall-apply", "", "scheduling.k8s.io", "priorityclasses"},
+		{"apply", []string{"logging"}, rbacPath + "/namespaces/rollcall/roles/rollcall", "get list create update delete", "", "configmaps"},
+	} {
+		all, err := Grant{Account: "rollcall", Tier: "coverage", May: []string{tc.power}, Namespaces: tc.namespaces}.Manifests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var verbs []string
+		for _, o := range all {
+			path, err := Path(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rules []rbacv1.PolicyRule
+			switch o := o.(type) {
+			case *rbacv1.ClusterRole:
+				rules = o.Rules
+			case *rbacv1.Role:
+				rules = o.Rules
+			}
+			for _, r := range rules {
+				if path == tc.path && slices.Contains(r.APIGroups, tc.group) && slices.Contains(r.Resources, tc.resource) {
+					verbs = r.Verbs
+				}
+			}
+		}
+		if got := strings.Join(verbs, " "); got != tc.verbs {
+			t.Errorf("%s %v: %s of %s: got %q, want %q", tc.power, tc.namespaces, tc.resource, tc.path, got, tc.verbs)
+		}
+	}
+}
