@@ -30,9 +30,29 @@ type Reference struct {
 	Name       string `json:"name"`
 }
 
-// ReferenceOf names an object.
+// ReferenceOf names an object. A namespace that Git gives to one of Kubernetes'
+// own kinds that have none is left out, as the API server leaves it out.
 func ReferenceOf(u *unstructured.Unstructured) Reference {
-	return Reference{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}
+	r := Reference{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}
+	if r.Namespace != "" && clusterScoped[r.Group()+"/"+r.Kind] {
+		r.Namespace = ""
+	}
+	return r
+}
+
+// clusterScoped are Kubernetes' own kinds that have no namespace, by group and
+// kind, as far as they are in repositories.
+var clusterScoped = map[string]bool{
+	"/Namespace": true, "/Node": true, "/PersistentVolume": true,
+	"admissionregistration.k8s.io/MutatingAdmissionPolicy": true, "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding": true,
+	"admissionregistration.k8s.io/MutatingWebhookConfiguration": true, "admissionregistration.k8s.io/ValidatingAdmissionPolicy": true,
+	"admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding": true, "admissionregistration.k8s.io/ValidatingWebhookConfiguration": true,
+	"apiextensions.k8s.io/CustomResourceDefinition": true, "apiregistration.k8s.io/APIService": true,
+	"flowcontrol.apiserver.k8s.io/FlowSchema": true, "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration": true,
+	"networking.k8s.io/IngressClass": true, "node.k8s.io/RuntimeClass": true,
+	"rbac.authorization.k8s.io/ClusterRole": true, "rbac.authorization.k8s.io/ClusterRoleBinding": true,
+	"resource.k8s.io/DeviceClass": true, "scheduling.k8s.io/PriorityClass": true,
+	"storage.k8s.io/CSIDriver": true, "storage.k8s.io/StorageClass": true, "storage.k8s.io/VolumeAttributesClass": true,
 }
 
 // Group is the API group, empty for the core one.

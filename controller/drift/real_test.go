@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,7 @@ import (
 type api struct {
 	t      *testing.T
 	client dynamic.Interface
+	mapper meta.RESTMapper // nil: the kinds of testdata are known here
 }
 
 var clusterScoped = map[string]bool{
@@ -34,6 +36,16 @@ var clusterScoped = map[string]bool{
 
 func (a api) resource(u *unstructured.Unstructured) dynamic.ResourceInterface {
 	gvk := u.GroupVersionKind()
+	if a.mapper != nil {
+		m, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return a.client.Resource(schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: "unserved"})
+		}
+		if m.Scope.Name() == meta.RESTScopeNameRoot {
+			return a.client.Resource(m.Resource)
+		}
+		return a.client.Resource(m.Resource).Namespace(u.GetNamespace())
+	}
 	plural := strings.ToLower(gvk.Kind) + "s"
 	switch gvk.Kind {
 	case "NetworkPolicy":
@@ -129,7 +141,7 @@ func TestRealServer(t *testing.T) {
 		}
 		for name, deliver := range deliverers {
 			t.Run(filepath.Base(file)+"/"+name, func(t *testing.T) {
-				a := api{t, client}
+				a := api{t: t, client: client}
 				all := objects(t, data)
 				for i := range all {
 					if err := deliver(a, &all[i]); err != nil && all[i].GetKind() != "Namespace" {
