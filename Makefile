@@ -20,7 +20,7 @@ demo: build ## judge the recorded fleet of examples/ and print its report
 	@bash examples/demo.sh bin/rollcall bin/demo
 
 test: needs kube ## race tests, real control planes included
-	go test -race -shuffle=on -timeout 20m ./...
+	go test -race -shuffle=on -timeout 40m ./...
 
 check: ## format, vet, lint, layout, tidy
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); test -z "$$files" || { echo "not formatted (gofmt -w):" $$files; exit 1; }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"rollcall.dev/rollcall/clusters/kubetest"
 )
@@ -185,11 +184,25 @@ func TestRealApply(t *testing.T) {
 	t.Run("Prune", func(t *testing.T) { prunes(&gitOps{t, cp, g.dir}) })
 	t.Run("Adopt", func(t *testing.T) { adopts(&gitOps{t, cp, g.dir}) })
 	t.Run("Selector", func(t *testing.T) { replaces(&gitOps{t, cp, g.dir}) })
+	t.Run("Moved", func(t *testing.T) { moves(&gitOps{t, cp, g.dir}) })
 }
 
 // byHand: what somebody changes by hand is told with the program and the time,
 // is not taken back against the other manager, and is where Git says so.
 func byHand(g *gitOps) {
+	g.edit("ds/agent", "s/cpu: 10m/cpu: 90m/")
+	g.run(1, []string{"diff"}, "@ spec.template.spec.containers[name=c].resources.requests.cpu", "- 90m, last written by kubectl-edit not later than 20", "+ 10m")
+	g.edit("ds/agent", "s/cpu: 90m/cpu: 10m/")
+	file := filepath.Join(g.t.TempDir(), "tuned.yaml")
+	write(g.t, filepath.Dir(file), "tuned.yaml", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent, namespace: obs}\nspec: {template: {spec: {priorityClassName: system-node-critical}}}\n")
+	kubectl(g.t, g.cp, "apply", "--server-side", "--field-manager=node-tuner", "-f", file)
+	g.run(1, []string{"diff", "-o", "json"}, `"path": "spec.template.spec.priorityClassName"`, `"change": "added"`, `"manager": "node-tuner"`, `"operation": "Apply"`)
+	g.run(1, []string{"report", "--fail-on", "warning"}, "manager obs/agent node-tuner", `spec.template.spec.priorityClassName is "system-node-critical" and not in Git, last written by node-tuner not later than 20`)
+	g.apply(0, "held, AddedByOthers: spec.template.spec.priorityClassName is") // which an apply would leave
+	write(g.t, filepath.Dir(file), "tuned.yaml", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent, namespace: obs}\n")
+	kubectl(g.t, g.cp, "apply", "--server-side", "--field-manager=node-tuner", "-f", file)
+	g.run(0, []string{"diff"})
+
 	kubectl(g.t, g.cp, "-n", "obs", "set", "image", "ds/agent", "c=agent:hotfix")
 	g.run(1, []string{"diff", "ds/agent"}, "spec.template.spec.containers[name=c].image", "- agent:hotfix, last written by kubectl-set not later than 20", "+ agent:1", "Modified confirmed")
 	g.run(1, []string{"report", "--fail-on", "warning"}, "Modified", "manager obs/agent kubectl-set")
@@ -198,6 +211,13 @@ func byHand(g *gitOps) {
 	g.apply(0, "DaemonSet obs/agent configured")
 	g.run(0, []string{"diff"})
 	g.cp.WaitDaemonSetReady(g.t, "obs", "agent", 3)
+}
+
+// edit is kubectl edit with sed for an editor.
+func (g *gitOps) edit(object, program string) {
+	g.t.Helper()
+	g.t.Setenv("KUBE_EDITOR", "sed -i '"+program+"'")
+	kubectl(g.t, g.cp, "-n", "obs", "edit", object)
 }
 
 // prunes: what left Git goes, no more of it than allowed, and no DaemonSet
@@ -221,24 +241,66 @@ func prunes(g *gitOps) {
 }
 
 // adopts: what another deployer has is held, explained, and taken over without
-// a restart.
+// a restart, and what it set beside Git goes.
 func adopts(g *gitOps) {
-	other := another("other")
-	kubectlApply(g, other)
-	g.cp.WaitDaemonSetReady(g.t, "obs", "other", 3)
-	pods := g.pods("app=other")
-	g.put("other.yaml", other)
-	g.run(0, []string{"plan"}, "held, OtherDeployer: it is deployed by kubectl", "--adopt 'DaemonSet/obs/other'")
-	g.apply(1, "DaemonSet obs/other held: OtherDeployer")
-	g.run(0, []string{"apply", "--all", "--adopt", "DaemonSet/obs/other"}, "taken over from kubectl-client-side-apply", "DaemonSet obs/other configured")
-	g.run(0, []string{"diff"})
-	g.apply(0, "0 configured")
-	if generation := kubectl(g.t, g.cp, "-n", "obs", "get", "ds/other", "-o", "jsonpath={.metadata.generation}"); generation != "1" {
-		g.t.Errorf("the template was changed: generation %s", generation)
+	for _, d := range []struct {
+		name, meta, held string
+		deliver          []string
+	}{
+		{"client", "", "deployed by kubectl", []string{"apply"}},
+		{"server", "", "deployed by kubectl", []string{"apply", "--server-side"}},
+		{"argo", ", labels: {argocd.argoproj.io/instance: agents}", "deployed by Argo CD agents", []string{"apply", "--server-side", "--field-manager=argocd-controller"}},
+		{"flux", ", labels: {kustomize.toolkit.fluxcd.io/name: agents}", "deployed by Flux Kustomization agents", []string{"apply", "--server-side", "--field-manager=kustomize-controller"}},
+		{"helm", ", labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: agents}", "deployed by Helm agents", []string{"create", "--field-manager=helm"}},
+	} {
+		g.t.Run(d.name, func(t *testing.T) {
+			g := &gitOps{t, g.cp, g.dir}
+			wanted := strings.Replace(another(d.name), ", annotations: {}", "", 1)
+			file := filepath.Join(t.TempDir(), "m.yaml")
+			write(t, filepath.Dir(file), "m.yaml", strings.Replace(wanted, "namespace: obs", "namespace: obs"+d.meta, 1))
+			kubectl(t, g.cp, append(d.deliver, "-f", file)...)
+			g.cp.WaitDaemonSetReady(t, "obs", d.name, 3)
+			pods := g.pods("app=" + d.name)
+
+			g.put(d.name+".yaml", wanted)
+			g.run(0, []string{"plan"}, "held, OtherDeployer: it is "+d.held, "--adopt 'DaemonSet/obs/"+d.name+"'")
+			g.apply(1, "DaemonSet obs/"+d.name+" held: OtherDeployer")
+			g.run(0, []string{"apply", "--all", "--adopt", "DaemonSet/obs/" + d.name}, "taken over from ", "DaemonSet obs/"+d.name+" configured")
+			g.run(0, []string{"diff"})
+			g.apply(0, "0 configured")
+			if left := kubectl(t, g.cp, "-n", "obs", "get", "ds/"+d.name, "-o", "jsonpath={.metadata.generation} {.metadata.labels} {.metadata.annotations}"); !strings.HasPrefix(left, "1 {\"rollcall.dev/fleet\":\"real\"} ") || strings.Contains(left, "agents") {
+				t.Errorf("the template was changed, or the other's marks stay: %s", left)
+			}
+			if now := g.pods("app=" + d.name); now != pods {
+				t.Errorf("pods restarted:\n%s\nwere:\n%s", now, pods)
+			}
+		})
 	}
-	if now := g.pods("app=other"); now != pods {
-		g.t.Errorf("pods restarted:\n%s\nwere:\n%s", now, pods)
+}
+
+// moves: a cluster that goes by another name, and an overlay that goes to
+// another cluster, delete nothing by themselves.
+func moves(g *gitOps) {
+	declaration, err := os.ReadFile(filepath.Join(g.dir, "clusters/one.yaml"))
+	if err != nil {
+		g.t.Fatal(err)
 	}
+	fleet, err := os.ReadFile(filepath.Join(g.dir, "rollcall.yaml"))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	left := g.put("client.yaml", "")
+	write(g.t, g.dir, "clusters/one.yaml", strings.Replace(string(declaration), "name: one", "name: uno", 1))
+	g.apply(1, "DaemonSet obs/client held: ClusterRenamed: what was applied was for cluster \"one\", and this is \"uno\"")
+	g.apply(1, "ClusterRenamed") // nor the next time
+	write(g.t, g.dir, "clusters/one.yaml", string(declaration))
+
+	write(g.t, g.dir, "rollcall.yaml", strings.Replace(string(fleet), "clusters: {}, overlay", "clusters: {names: [other]}, overlay", 1))
+	g.run(1, []string{"plan"}, "DaemonSet obs/agent prune", "OverlayMoved: it came from overlay \"base\"", "LOSES 3 nodes")
+	g.apply(1, "held: OverlayMoved")
+	g.run(1, []string{"report", "--fail-on", "warning"}, "Orphaned", "held, OverlayMoved")
+	write(g.t, g.dir, "rollcall.yaml", string(fleet))
+	g.run(0, []string{"apply", "--all", "--approve", left}, "DaemonSet obs/client pruned", "1 pruned, 0 kept, 0 held")
 }
 
 // replaces: another selector is held with the two ways out, and on request the
@@ -260,14 +322,4 @@ func replaces(g *gitOps) {
 func (g *gitOps) pods(selector string) string {
 	g.t.Helper()
 	return kubectl(g.t, g.cp, "-n", "obs", "get", "pods", "-l", selector, "--sort-by=.metadata.name", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{\"\\n\"}{end}")
-}
-
-func kubectlApply(g *gitOps, manifest string) {
-	g.t.Helper()
-	file := filepath.Join(g.t.TempDir(), "m.yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
-	kubectl(g.t, g.cp, "apply", "-f", file)
-	time.Sleep(10 * time.Millisecond)
 }
