@@ -124,11 +124,14 @@ func (s *session) open(ctx context.Context, i clusters.Inventory) (*ledger, erro
 }
 
 // settled tells whether the inventory that is there has all that a batch may
-// apply and stays as it is if the cluster has it already. Nothing need be
-// recorded then before something has changed.
+// apply and stays as it is if the cluster has it already, or that it applies
+// nothing. Nothing need be recorded then before something has changed.
 func (l *ledger) settled(b clusters.Batch) bool {
-	results := slices.Clone(b.Held)
-	for _, c := range slices.Concat(b.Stages...) {
+	changes, results := slices.Concat(b.Stages...), slices.Clone(b.Held)
+	if len(changes) == 0 {
+		return true
+	}
+	for _, c := range changes {
 		if c.Do != clusters.Apply {
 			return false
 		}

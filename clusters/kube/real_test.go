@@ -260,6 +260,15 @@ func testCheck(t *testing.T, cp *kubetest.ControlPlane) {
 			{For: "forecast", Verb: "list", Group: "scheduling.k8s.io", Resource: "priorityclasses", Remedy: can("list priorityclasses.scheduling.k8s.io --all-namespaces")},
 		},
 	}
+	at := slices.IndexFunc(want.Permissions, func(p kube.Permission) bool { return p.For == "forecast" })
+	for _, r := range []string{
+		"configmaps", "namespaces", "serviceaccounts", "services", "clusterrolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",
+		"rolebindings.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io", "networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy", "priorityclasses.scheduling.k8s.io",
+	} {
+		name, group, _ := strings.Cut(r, ".")
+		want.Permissions = slices.Insert(want.Permissions, at, kube.Permission{For: "drift", Verb: "get", Group: group, Resource: name, Remedy: can("get " + r + " --all-namespaces")})
+		at++
+	}
 	if got.Expires == nil || got.Expires.Before(time.Now()) {
 		t.Errorf("the certificate ends at %v", got.Expires)
 	}
