@@ -232,6 +232,13 @@ func prunes(g *gitOps) {
 	kubectl(g.t, g.cp, "-n", "obs", "delete", "configmap/other")
 	g.apply(0, "0 pruned, 0 kept, 0 held")
 
+	g.put("secret.yaml", "")
+	g.run(0, []string{"plan"}, "Secret obs/agent prune")
+	if out := g.apply(0, "Secret obs/agent pruned"); strings.Contains(out, "CANARY") {
+		g.t.Error("a Secret is shown")
+	}
+	g.apply(0, "nothing to do") // nor is it looked for again
+
 	commit := g.put("second.yaml", "")
 	g.run(1, []string{"plan"}, "obs/second LOSES 3 nodes: node-0, node-1, node-2", "the DaemonSet is no longer in Git")
 	g.apply(1, "DaemonSet obs/second held: NotApproved", commit)

@@ -158,6 +158,8 @@ func (t *Types) Compare(in Input) Outcome {
 	return c.out
 }
 
+func isSecret(r clusters.Reference) bool { return r.Kind == "Secret" && r.Group() == "" }
+
 func isDaemonSet(r clusters.Reference) bool { return r.Kind == "DaemonSet" && r.Group() == "apps" }
 
 // comparison is one Compare at work.
@@ -190,7 +192,7 @@ func (c *comparison) daemonSet(ref clusters.Reference, want *appsv1.DaemonSet) {
 
 // object compares anything else. What is no built-in kind is only looked for.
 func (c *comparison) object(ref clusters.Reference, want *unstructured.Unstructured) {
-	if ref.Kind == "Secret" && ref.Group() == "" {
+	if isSecret(ref) {
 		c.out.Unread = append(c.out.Unread, Unread{ref, "Secrets are not read"})
 		return
 	}
@@ -268,7 +270,7 @@ func (c *comparison) extras(desired map[string]bool) {
 		if desired[id] {
 			continue
 		}
-		alive := c.live[id] != nil
+		alive := c.live[id] != nil || isSecret(item.Reference) // which is not looked for
 		if isDaemonSet(item.Reference) {
 			alive = slices.ContainsFunc(c.in.Live.DaemonSets, func(ds appsv1.DaemonSet) bool { return ds.Namespace == item.Namespace && ds.Name == item.Name })
 		}

@@ -71,6 +71,9 @@ func BatchOf(in Input, c Cluster) (b clusters.Batch, ok bool) {
 		}
 	}
 	pending := in.Live.Inventory != nil && in.Live.Inventory.Pending != ""
+	if kept := slices.DeleteFunc(slices.Clone(b.Inventory.Items), m.gone); len(kept) < len(b.Inventory.Items) {
+		b.Inventory.Items, lacking = kept, true
+	}
 	slices.SortFunc(b.Inventory.Items, func(a, b clusters.Item) int { return a.Compare(b.Reference) })
 	return b, len(b.Stages) > 0 || lacking || pending && len(b.Held) == 0
 }
@@ -108,6 +111,13 @@ func (m *maker) change(a *Action) (clusters.Change, bool) {
 	return c, true
 }
 
+// gone tells whether an object of the inventory is neither wanted nor there any
+// more, as far as it was looked for. Secrets are not.
+func (m *maker) gone(i clusters.Item) bool {
+	_, unread := m.Live.Unread[i.Identity()]
+	return m.desired[i.Identity()] == nil && m.live(i.Reference) == nil && !unread && !isSecret(i.Reference)
+}
+
 // note makes an inventory know an object that is there as it should be: it may
 // have been applied by a run that was broken off, or have been lost from it.
 func note(i *clusters.Inventory, r clusters.Reference, uid string) (changed bool) {
@@ -135,6 +145,9 @@ func record(items []clusters.Item, c clusters.Change) []clusters.Item {
 	if at < 0 {
 		items = append(items, clusters.Item{Reference: c.Object})
 		at = len(items) - 1
+	}
+	if c.Do == clusters.Replace || c.UID == "" {
+		items[at].UID = "" // it will be another object
 	}
 	if c.Do == clusters.Replace {
 		items[at].Selector = c.Keep

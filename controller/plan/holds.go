@@ -146,6 +146,8 @@ func (m *maker) holdPrune(a *Action, live metav1.Object) {
 	}
 	item, i := m.item(a.Object), m.Live.Inventory
 	switch {
+	case item != nil && item.UID != "" && isSecret(a.Object):
+		a.uid, a.Note = item.UID, "it is not read: a last look, which shows no value, decides whether it is still ours"
 	case live == nil || item == nil:
 		a.add(NotObserved, "it is not known whether it is still there")
 		return
