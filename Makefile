@@ -8,7 +8,7 @@ FUZZ := ./clusters:FuzzParseFleet ./clusters/hub:FuzzSecretKubeconfig ./clusters
 B ?= coverage
 D ?= 10m
 
-.PHONY: help build demo test check bench fuzz prove peers kube golden needs
+.PHONY: help build demo test check bench fuzz prove peers agents kube golden needs
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,8 +39,9 @@ endif
 fuzz: ## fuzz each target for FUZZTIME
 	@for t in $(FUZZ); do echo "$$t"; go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) "$${t%:*}"; done
 
-prove: kube ## the long proofs: a repository of 200,000 files, and a restless cluster for D
+prove: kube ## the long proofs: a repository of 200,000 files, 300 killed applies, and a restless cluster for D
 	ROLLCALL_FILES=200000 go test -count=1 -v -run '^TestLargeRepository$$' ./sync/gitrepo | grep -E 'files|^ok|FAIL'
+	ROLLCALL_KILLS=300 go test -count=1 -v -timeout 2h -run '^TestRealKill' ./cmd/rollcall ./clusters/kube | grep -E 'runs,|^ok|FAIL'
 	ROLLCALL_CHURN=$(D) go test -count=1 -v -timeout 2h -run '^TestRealChurn$$' ./cmd/rollcall | grep -vE '^ +[EIW][0-9]{4}|"level":'
 
 golden: ## rewrite golden files; read the diff before you commit it
@@ -48,6 +49,9 @@ golden: ## rewrite golden files; read the diff before you commit it
 
 peers: ## render the checkouts in DIR, made for other tools, and compare with kustomize alone
 	ROLLCALL_PEERS="$(abspath $(DIR))" go test -count=1 -v -run '^TestPeers$$' ./render/build | grep -E '^[a-z0-9-]+[+]|peers_test|^ok|FAIL'
+
+agents: ## deliver the agents in DIR in four ways to a real API server, and compare them
+	ROLLCALL_AGENTS="$(abspath $(DIR))" go test -count=1 -v -timeout 40m -run '^TestAgents$$' ./controller/drift | grep -E "RUN.*/|agent:|refused:|Modified|Absent|^ok|FAIL"
 
 kube: ## build etcd, kube-apiserver and the rest for tests (once a machine, about 20 minutes)
 	@bash $(KUBE)/build.sh
