@@ -41,7 +41,7 @@ fuzz: ## fuzz each target for FUZZTIME
 
 prove: kube ## the long proofs: a repository of 200,000 files, 300 killed applies, and a restless cluster for D
 	ROLLCALL_FILES=200000 go test -count=1 -v -run '^TestLargeRepository$$' ./sync/gitrepo | grep -E 'files|^ok|FAIL'
-	ROLLCALL_KILLS=300 go test -count=1 -v -timeout 2h -run '^TestRealKill' ./cmd/rollcall ./clusters/kube | grep -E 'runs,|^ok|FAIL'
+	ROLLCALL_KILLS=300 go test -count=1 -v -timeout 2h -run '^(TestRealKill|TestRealApply|TestRealReplace)$$' ./cmd/rollcall ./clusters/kube | grep -E 'runs,|Kills|^ok|FAIL'
 	ROLLCALL_CHURN=$(D) go test -count=1 -v -timeout 2h -run '^TestRealChurn$$' ./cmd/rollcall | grep -vE '^ +[EIW][0-9]{4}|"level":'
 
 golden: ## rewrite golden files; read the diff before you commit it

@@ -56,7 +56,7 @@ type Line struct {
 // cluster that failed is a fact to report, and a failed render does not stop
 // the observation.
 func (l Line) Reconcile(ctx context.Context, a source.Artifact, c clusters.Cluster) report.Cluster {
-	j := report.Judged{Cluster: c, HasSource: !a.Revision.IsZero(), Retain: l.Retain}
+	j := report.Judged{Cluster: c, HasSource: !a.Revision.IsZero(), Commit: a.Revision.Commit, Retain: l.Retain}
 
 	desired, err := l.render(ctx, a, c)
 	j.Overlay, j.Components, j.RenderErr = desired.Overlay, desired.Components, failure(err)

@@ -22,6 +22,7 @@ type Judged struct {
 	Overlay    string
 	Components []string
 	HasSource  bool
+	Commit     string                      // of Git that is judged
 	Retain     bool                        // keep all of this in the report, and so in memory
 	Objects    []unstructured.Unstructured // all that Git wants
 	Desired    []appsv1.DaemonSet
@@ -71,6 +72,7 @@ func NewCluster(j Judged, keep func(coverage.State) bool) Cluster {
 	if j.Retain {
 		c.judged = &j
 	}
+	c.Sync.Delivery = deliveryOf(j)
 	c.Agents = agentsOf(j.Coverage.Agents)
 	if len(j.Excluded) > 0 {
 		c.Excluded = new(sampleOf(slices.Sorted(slices.Values(j.Excluded))))
@@ -128,6 +130,14 @@ func syncOf(j Judged) Sync {
 		s.State = InSync
 	}
 	return s
+}
+
+func deliveryOf(j Judged) *Delivery {
+	i := j.Live.Inventory
+	if i == nil || !j.HasSource {
+		return nil
+	}
+	return &Delivery{Commit: i.Commit, At: i.AppliedAt.UTC(), Pending: i.Pending, Behind: i.Commit != j.Commit && j.Ahead != nil && j.Ahead.Progress.Changes}
 }
 
 func observationOf(j Judged) Observation {

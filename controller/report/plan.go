@@ -212,7 +212,11 @@ func groupEffects(all []plan.Effect) []effects {
 	return out
 }
 
-// PlanMarkdown prints a plan for a comment on a pull request.
+// mostRows of a table go into a comment: GitHub takes 65,536 characters.
+const mostRows = 150
+
+// PlanMarkdown prints a plan for a comment on a pull request. What is worst comes
+// first, so that a cut cuts the rest.
 func PlanMarkdown(p plan.Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s → %s\n\n", md(planTitle(p)), md(revision(p.From)), md(revision(p.To)))
@@ -222,32 +226,61 @@ func PlanMarkdown(p plan.Plan) string {
 		fmt.Fprintf(&b, "**%s**\n\n", md(planTotals(p.Summary)))
 	}
 	b.WriteString("| Cluster | DaemonSet | Nodes | | Why |\n|---|---|---|---|---|\n")
+	var harm, rest, objects []string
 	for _, c := range p.Clusters {
 		if c.Error != "" {
-			fmt.Fprintf(&b, "| %s | | | UNKNOWN | %s |\n", md(c.Name), md(c.Error))
+			harm = append(harm, fmt.Sprintf("| %s | | | UNKNOWN | %s |\n", md(c.Name), md(c.Error)))
 		}
 		for _, g := range groupEffects(c.Nodes) {
 			mark, _ := effectMark(g.effect)
-			fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s |\n", md(c.Name), md(g.daemonSet), mark, md(effectWord(g.effect)+" "+plural(len(g.nodes), "node")), md(listed(sampleOf(g.nodes))), md(g.reason))
+			row := fmt.Sprintf("| %s | %s | %s %s | %s | %s |\n", md(c.Name), md(g.daemonSet), mark, md(effectWord(g.effect)+" "+plural(len(g.nodes), "node")), md(listed(sampleOf(g.nodes))), md(g.reason))
+			if g.effect == plan.Loses || g.effect == plan.WontFit {
+				harm = append(harm, row)
+			} else {
+				rest = append(rest, row)
+			}
 		}
 		for _, r := range c.Rollouts {
-			fmt.Fprintf(&b, "| %s | %s | | | %s |\n", md(c.Name), md(r.DaemonSet), md(r.Message))
+			rest = append(rest, fmt.Sprintf("| %s | %s | | | %s |\n", md(c.Name), md(r.DaemonSet), md(r.Message)))
 		}
+		objects = append(objects, objectRows(c)...)
 	}
+	tableRows(&b, append(harm, rest...))
 	b.WriteString("\n<details><summary>Objects</summary>\n\n| Cluster | Object | | Held |\n|---|---|---|---|\n")
-	for _, c := range p.Clusters {
-		for i := range c.Actions {
-			a := &c.Actions[i]
-			if !a.Changes() {
-				continue
-			}
-			var holds []string
-			for _, h := range a.Holds {
-				holds = append(holds, h.Code+": "+h.Message)
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", md(c.Name), md(a.Object.String()), a.Operation, md(strings.Join(holds, "; ")))
-		}
-	}
+	tableRows(&b, objects)
 	b.WriteString("\n</details>\n")
 	return b.String()
+}
+
+func tableRows(b *strings.Builder, rows []string) {
+	for _, row := range rows[:min(mostRows, len(rows))] {
+		b.WriteString(row)
+	}
+	if more := len(rows) - mostRows; more > 0 {
+		fmt.Fprintf(b, "\nand %s more: `-o json` has them all\n", plural(more, "row"))
+	}
+}
+
+// objectRows are the objects of a cluster that change. A hold of all of them is
+// told once.
+func objectRows(c plan.Cluster) []string {
+	var rows []string
+	common := commonHolds(c.Actions)
+	for _, h := range common {
+		rows = append(rows, fmt.Sprintf("| %s | all of it | | %s |\n", md(c.Name), md(h.Code+": "+h.Message)))
+	}
+	for i := range c.Actions {
+		a := &c.Actions[i]
+		if !a.Changes() {
+			continue
+		}
+		var holds []string
+		for _, h := range a.Holds {
+			if !slices.Contains(common, h) {
+				holds = append(holds, h.Code+": "+h.Message)
+			}
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", md(c.Name), md(a.Object.String()), a.Operation, md(strings.Join(holds, "; "))))
+	}
+	return rows
 }

@@ -130,6 +130,17 @@ type Sync struct {
 	Overlay    string    `json:"overlay,omitempty"`
 	Components []string  `json:"components,omitempty"`
 	Error      string    `json:"error,omitempty"`
+	Delivery   *Delivery `json:"delivery,omitempty"` // nil where rollcall applied nothing
+}
+
+// Delivery is what rollcall applied to a cluster: which commit, and whether that
+// is the one that is judged, or one that would change nothing more. A cluster
+// that is behind is OutOfSync by what is still to come, too.
+type Delivery struct {
+	Commit  string    `json:"commit"` // that was last applied whole; empty: none yet
+	At      time.Time `json:"at,omitzero"`
+	Pending string    `json:"pending,omitempty"` // commit that was not applied whole
+	Behind  bool      `json:"behind"`
 }
 
 // Observation is the third axis: when was the cluster last seen.

@@ -168,6 +168,9 @@ func (p *printer) cluster(r Report, c Cluster) {
 	if c.Sync.State != SyncNone {
 		head += "  " + p.sync(c.Sync)
 	}
+	if d := c.Sync.Delivery; d != nil && d.Behind && r.Source != nil {
+		head += "  " + p.paint(yellow, behind(d, r))
+	}
 	p.line("%s", head)
 	switch {
 	case c.Nodes == nil:
@@ -190,6 +193,15 @@ func seen(r Report, o Observation) string {
 		return "observed " + at
 	}
 	return fmt.Sprintf("recorded %s, %s ago", at, duration.HumanDuration(r.GeneratedAt.Sub(*o.At)))
+}
+
+// behind says which commit a cluster has, and since when there is a newer one.
+func behind(d *Delivery, r Report) string {
+	text := "behind: nothing is applied whole yet"
+	if d.Commit != "" {
+		text = "behind: " + short(d.Commit) + " is applied"
+	}
+	return fmt.Sprintf("%s, %s was committed %s ago", text, short(r.Source.Commit), duration.HumanDuration(r.GeneratedAt.Sub(r.Source.CommittedAt)))
 }
 
 func (p *printer) sync(s Sync) string {

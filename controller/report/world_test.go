@@ -129,7 +129,8 @@ func judge(v variant, j report.Judged, keep func(coverage.State) bool, more ...c
 	if j.Cluster.Name == "prod" {
 		travel(v, &j.Drift)
 		j.Cluster.Policy.May = []string{"apply"}
-		j.Ahead = &report.Ahead{Plan: plan.Cluster{Actions: []plan.Action{
+		j.Live.Inventory = &clusters.Inventory{Commit: "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c", AppliedAt: v.metaTime(-3 * time.Hour).Time, Pending: "1234567890123456789012345678901234567890"}
+		j.Ahead = &report.Ahead{Progress: plan.Progress{Changes: true}, Plan: plan.Cluster{Actions: []plan.Action{
 			{Object: clusters.Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "obs", Name: "agent"}, Operation: plan.Create, Holds: []plan.Hold{{Code: plan.WindowClosed, Message: "no allow window is open"}}},
 			{Object: clusters.Reference{APIVersion: "v1", Kind: "Service", Namespace: "obs", Name: "agent"}, Operation: plan.Configure, Holds: []plan.Hold{{Code: plan.WindowClosed, Message: "no allow window is open"}, {Code: "OtherDeployer", Message: "it is deployed by Argo CD"}}},
 		}}}
