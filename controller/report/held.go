@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/coverage"
 	"rollcall.dev/rollcall/controller/plan"
@@ -111,4 +113,13 @@ func (p *printer) held(c Cluster) {
 		text := fmt.Sprintf("held, %s: %s: %s", h.Code, plural(h.Objects.Count, "change"), h.Message)
 		p.line("  %s", p.paint(color, clean(text)))
 	}
+}
+
+// behind says which commit a cluster has, and since when there is a newer one.
+func behind(d *Delivery, r Report) string {
+	text := "behind: nothing is applied whole yet"
+	if d.Commit != "" {
+		text = "behind: " + short(d.Commit) + " is applied"
+	}
+	return fmt.Sprintf("%s, %s was committed %s ago", text, short(r.Source.Commit), duration.HumanDuration(r.GeneratedAt.Sub(r.Source.CommittedAt)))
 }

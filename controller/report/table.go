@@ -195,15 +195,6 @@ func seen(r Report, o Observation) string {
 	return fmt.Sprintf("recorded %s, %s ago", at, duration.HumanDuration(r.GeneratedAt.Sub(*o.At)))
 }
 
-// behind says which commit a cluster has, and since when there is a newer one.
-func behind(d *Delivery, r Report) string {
-	text := "behind: nothing is applied whole yet"
-	if d.Commit != "" {
-		text = "behind: " + short(d.Commit) + " is applied"
-	}
-	return fmt.Sprintf("%s, %s was committed %s ago", text, short(r.Source.Commit), duration.HumanDuration(r.GeneratedAt.Sub(r.Source.CommittedAt)))
-}
-
 func (p *printer) sync(s Sync) string {
 	text := string(s.State)
 	if s.Overlay != "" {
