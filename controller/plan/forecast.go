@@ -11,7 +11,7 @@ import (
 // forecast estimates which of the nodes that would gain or restart a pod of one
 // DaemonSet could not take it. What fits is there for the next one.
 func (m *maker) forecast(c *change, effects []Effect) {
-	if _, blank := m.Live.Lacks("claims"); blank || m.Live.Claims == nil || c.after == nil {
+	if _, blank := m.Live.Lacks("claims"); blank || m.Live.Claims == nil || c.after == nil || c.orphaned {
 		return
 	}
 	template := &c.after.Spec.Template.Spec
