@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"rollcall.dev/rollcall/clusters"
@@ -55,11 +56,20 @@ func (l Line) drift(ctx context.Context, c clusters.Cluster, desired render.Desi
 		}
 	}
 	out := l.Types.Compare(in)
+	out.Objects = slices.DeleteFunc(out.Objects, func(o drift.Object) bool { return o.State == drift.Extra && l.leavesOut(&j.Live, o.Object) })
 	doubtful := in.Doubtful(out)
 	if l.Confirm == nil || len(doubtful) == 0 || len(c.Recorded) > 0 {
 		return out, rules
 	}
 	return l.Types.Confirm(in, out, l.confirm(ctx, c, j.Live, doubtful)), rules
+}
+
+// leavesOut tells of a live DaemonSet that the fleet excludes, though it was
+// applied before.
+func (l Line) leavesOut(live *clusters.Live, r clusters.Reference) bool {
+	return r.Kind == "DaemonSet" && r.Group() == "apps" && slices.ContainsFunc(live.DaemonSets, func(ds appsv1.DaemonSet) bool {
+		return ds.Namespace == r.Namespace && ds.Name == r.Name && l.Fleet.Excluded(ds.Namespace, ds.Name, ds.Labels)
+	})
 }
 
 // confirm asks the cluster. What could not be asked is unconfirmed, and no

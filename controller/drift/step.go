@@ -24,6 +24,12 @@ func keyStep(key string) step {
 	return step{name: key, owner: "f:" + key, want: -1, have: -1, key: true}
 }
 
+// Atomic tells of an item of a list that the API does not merge: who applies the
+// list replaces it, whoever added the item.
+func (f Field) Atomic() bool {
+	return len(f.steps) > 0 && f.steps[len(f.steps)-1].item != "" && f.steps[len(f.steps)-1].owner == ""
+}
+
 // pathOf writes steps as a path: spec.containers[name=c].image.
 func pathOf(steps []step) string {
 	var b strings.Builder

@@ -11,7 +11,7 @@ import (
 // forecast estimates which of the nodes that would gain or restart a pod of one
 // DaemonSet could not take it. What fits is there for the next one.
 func (m *maker) forecast(c *change, effects []Effect) {
-	if _, blank := m.Live.Lacks("claims"); blank || c.after == nil {
+	if _, blank := m.Live.Lacks("claims"); blank || c.after == nil || c.orphaned {
 		return
 	}
 	template := &c.after.Spec.Template.Spec
@@ -21,7 +21,7 @@ func (m *maker) forecast(c *change, effects []Effect) {
 			continue
 		}
 		node := m.node(e.Node)
-		if node == nil {
+		if node == nil || len(node.Allocatable) == 0 { // what it can take is not known
 			continue
 		}
 		want := PodOf(template, m.Live.Priorities, m.replaced(c, e.Node))

@@ -36,12 +36,13 @@ func (m *maker) hold(a *Action) {
 		a.add("IdentityUnknown", "which cluster this is could not be told: its credential needs get on namespace kube-system")
 	}
 	a.Holds = append(a.Holds, m.Holds...)
+	a.settle()
 }
 
 // leftAlone tells of drift that an apply would not mend.
 func (m *maker) leftAlone(a *Action) {
 	for _, f := range a.Fields {
-		if !m.applies(f) && m.may("apply") {
+		if !a.applies(f) && m.may("apply") {
 			a.add("AddedByOthers", "%s; an apply leaves it: remove it by hand, or write it into Git or spec.drift.ignore", f)
 		}
 	}

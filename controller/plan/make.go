@@ -51,9 +51,9 @@ func Make(in Input) Cluster {
 			m.hold(&out.Actions[i])
 		}
 	}
-	out.Notes = m.notes()
 	slices.SortFunc(out.Actions, func(a, b Action) int { return a.Object.Compare(b.Object) })
 	out.Nodes, out.Rollouts = m.effects(out.Actions)
+	out.Notes = m.notes(len(out.Nodes) > 0)
 	return out
 }
 
@@ -77,6 +77,9 @@ func (m *maker) between() []Action {
 		u := &m.From.Objects[i]
 		ref := clusters.ReferenceOf(u)
 		before[ref.Identity()] = u
+		if isDaemonSet(ref) && find(m.From.DaemonSets, ref) == nil {
+			continue // excluded by the fleet
+		}
 		if m.desired[ref.Identity()] == nil {
 			out = append(out, Action{Object: ref, Operation: Prune, Holds: []Hold{}})
 		}
@@ -84,6 +87,9 @@ func (m *maker) between() []Action {
 	for i := range m.To.Objects {
 		u := &m.To.Objects[i]
 		a := Action{Object: clusters.ReferenceOf(u), Operation: Create, Holds: []Hold{}}
+		if isDaemonSet(a.Object) && find(m.To.DaemonSets, a.Object) == nil {
+			continue // excluded by the fleet
+		}
 		if was := before[a.Object.Identity()]; was != nil {
 			a.Operation = Configure
 			if equality.Semantic.DeepEqual(was.Object, u.Object) {
@@ -147,11 +153,21 @@ func (m *maker) fromLive() []Action {
 		out = append(out, a)
 	}
 	for _, d := range m.Drift.Objects {
-		if d.State == drift.Extra {
+		if d.State == drift.Extra && !m.excluded(d.Object) {
 			out = append(out, Action{Object: d.Object, Operation: Prune, Holds: []Hold{}})
 		}
 	}
 	return out
+}
+
+// excluded tells of a live DaemonSet that the fleet leaves out: rollcall does
+// nothing to it, whoever applied it.
+func (m *maker) excluded(r clusters.Reference) bool {
+	if !isDaemonSet(r) {
+		return false
+	}
+	ds := find(m.Live.DaemonSets, r)
+	return ds != nil && m.Fleet.Excluded(ds.Namespace, ds.Name, ds.Labels)
 }
 
 // differs takes what drift says of an object into its action.
@@ -168,29 +184,29 @@ func (m *maker) differs(a *Action, d *drift.Object) {
 		a.add("Refused", "the API server would not take it: %s", d.Message)
 	case drift.Modified:
 		for _, f := range d.Fields {
-			if !m.applies(f) {
-				continue
+			if a.applies(f) {
+				a.Operation = Configure
 			}
-			a.Operation = Configure
-			a.restarts = a.restarts || isDaemonSet(a.Object) && within(f.Path, "spec.template")
 		}
 	}
 	if d.Immutable {
 		immutable(a, m.desired[a.Object.Identity()])
 		if a.Operation == Replace {
-			a.keep = find(m.Live.DaemonSets, a.Object).Spec.Selector.MatchLabels
+			m.keepPods(a)
 		}
 	}
 }
 
-// applies tells whether an apply would mend a difference: what others added it
-// leaves alone.
-func (m *maker) applies(f drift.Field) bool {
-	return f.Change != drift.Added || f.Manager == clusters.FieldManager
-}
-
-func within(path, above string) bool {
-	return len(path) >= len(above) && path[:len(above)] == above
+// keepPods notes by which labels the pods of a DaemonSet that is replaced are
+// known.
+func (m *maker) keepPods(a *Action) {
+	s := find(m.Live.DaemonSets, a.Object).Spec.Selector
+	if s == nil || len(s.MatchLabels) == 0 || len(s.MatchExpressions) > 0 {
+		a.Operation = Configure
+		a.add("SelectorImmutable", "the selector of a DaemonSet cannot be changed, and its pods cannot be kept, for the live one is not of labels alone: keep the old selector in Git, or delete the DaemonSet by hand")
+		return
+	}
+	a.keep = s.MatchLabels
 }
 
 // item is what the inventory knows of an object.
@@ -216,10 +232,13 @@ func find(all []appsv1.DaemonSet, r clusters.Reference) *appsv1.DaemonSet {
 }
 
 // notes are what of the cluster a plan does not know.
-func (m *maker) notes() []string {
+func (m *maker) notes(moves bool) []string {
 	var out []string
 	if reason, blank := m.Live.Lacks("inventory"); blank && m.From == nil {
 		out = append(out, "the inventory could not be read ("+reason+"): nothing is pruned")
+	}
+	if !moves {
+		return out
 	}
 	if reason, blank := m.Live.Lacks("claims"); blank {
 		out = append(out, "whether pods fit is not known: all pods of the cluster: "+reason)

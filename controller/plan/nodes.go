@@ -18,6 +18,7 @@ type change struct {
 	before, after *appsv1.DaemonSet
 	restarts      bool
 	pruned        bool
+	orphaned      bool // its pods are there, and it is not
 }
 
 // effects says what becomes of nodes, and how long that takes. What only a
@@ -37,7 +38,10 @@ func (m *maker) effects(actions []Action) ([]Effect, []Rollout) {
 		}
 		c.before = find(from, a.Object)
 		if !c.pruned {
-			c.after = find(m.To.DaemonSets, a.Object)
+			c.after = a.outcome(find(m.To.DaemonSets, a.Object), c.before)
+		}
+		if a.Operation == Replace && c.before == nil {
+			c.before, c.restarts, c.orphaned = c.after, true, true
 		}
 		if c.before == nil && c.after == nil {
 			continue
@@ -97,7 +101,7 @@ func lostBy(c *change, p coverage.Placing) Reason {
 func rolloutOf(c *change, effects []Effect, wanted int) (Rollout, bool) {
 	restarted := 0
 	for _, e := range effects {
-		if e.Effect == Restarts || e.Effect == WontFit {
+		if e.Effect == Restarts {
 			restarted++
 		}
 	}

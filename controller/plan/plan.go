@@ -98,6 +98,13 @@ const Kept = "Kept"
 // Changes tells whether the action would change anything.
 func (a *Action) Changes() bool { return a.Operation != Unchanged }
 
+// applies tells whether the action would mend a difference. What others added it
+// leaves alone, unless their share becomes ours or it is in a list that the API
+// replaces as one.
+func (a *Action) applies(f drift.Field) bool {
+	return f.Change != drift.Added || f.Manager == clusters.FieldManager || slices.Contains(a.Adopts, f.Manager) || f.Atomic()
+}
+
 // Impact is what becomes of a node.
 type Impact string
 
