@@ -89,7 +89,7 @@ func (f *applyFlags) run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	want.Forecast = true
+	want.Forecast, want.Powers = true, true
 	chosen := loaded.whole()
 	p, err := loaded.pass(s, want, f.want.timeout, outputFlags{nodes: "attention"})
 	if err != nil {

@@ -193,7 +193,7 @@ func (f *planFlags) pass(ctx context.Context, s streams) (*pass, fleet, error) {
 	if err != nil {
 		return nil, fleet{}, err
 	}
-	want.Forecast = true
+	want.Forecast, want.Powers = true, true
 	o := outputFlags{nodes: "attention"}
 	if !f.isFleet() {
 		cs, err := f.loose()

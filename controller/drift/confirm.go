@@ -57,6 +57,9 @@ func (t *Types) confirm(in Input, x *Object, s *clusters.Confirmed) {
 	case s.Unconfirmed != "":
 		x.Confirmation, x.Message = Unconfirmed, s.Unconfirmed
 		return
+	case s.Refused != "" && x.Immutable: // which is why, as far as is known
+		x.Confirmation, x.Message = Confirmed, s.Refused
+		return
 	case s.Refused != "":
 		x.State, x.Confirmation, x.Message = Invalid, Confirmed, s.Refused
 		return
