@@ -28,7 +28,7 @@ func (a *Action) settle() {
 // outcome is what an apply makes of a DaemonSet, as far as it decides where pods
 // go: Git's, with what others added to the live one and the apply leaves there.
 func (a *Action) outcome(git, live *appsv1.DaemonSet) *appsv1.DaemonSet {
-	if git == nil || live == nil {
+	if git == nil || live == nil || a.Operation != Configure {
 		return git
 	}
 	out := git.DeepCopy()

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"rollcall.dev/rollcall/clusters"
 	"rollcall.dev/rollcall/controller/drift"
 )
@@ -102,7 +104,8 @@ func (a *Action) Changes() bool { return a.Operation != Unchanged }
 // leaves alone, unless their share becomes ours or it is in a list that the API
 // replaces as one.
 func (a *Action) applies(f drift.Field) bool {
-	return f.Change != drift.Added || f.Manager == clusters.FieldManager || slices.Contains(a.Adopts, f.Manager) || f.Atomic()
+	applied := f.Manager == clusters.FieldManager && f.Operation == string(metav1.ManagedFieldsOperationApply)
+	return f.Change != drift.Added || applied || slices.Contains(a.Adopts, f.Manager) || f.Atomic()
 }
 
 // Impact is what becomes of a node.
