@@ -40,6 +40,9 @@ func (a *applier) remove(ctx context.Context, c clusters.Change) (clusters.Resul
 	if why := a.spare(c, m); why != "" {
 		return clusters.Result{Operation: clusters.OpHeld, Reason: "NotOurs", Message: why, UID: string(m.UID)}, nil
 	}
+	if m.Annotations[clusters.PruneAnnotation] == "disabled" {
+		return clusters.Result{Operation: clusters.OpHeld, Reason: "Kept", Message: fmt.Sprintf("its annotation %s is disabled", clusters.PruneAnnotation), UID: string(m.UID)}, nil
+	}
 	err = a.erase(ctx, c.Object, m.UID, metav1.DeletePropagationBackground)
 	switch {
 	case apierrors.IsNotFound(err) && !isUnserved(err):
@@ -70,8 +73,6 @@ func (a *applier) spare(c clusters.Change, m *metav1.PartialObjectMetadata) stri
 		return fmt.Sprintf("its label %s is %q, so it is of another fleet", clusters.FleetLabel, m.Labels[clusters.FleetLabel])
 	case share(m) == nil:
 		return fmt.Sprintf("%s has not applied it: its managedFields have no such manager", clusters.FieldManager)
-	case m.Annotations[clusters.PruneAnnotation] == "disabled":
-		return fmt.Sprintf("its annotation %s is disabled", clusters.PruneAnnotation)
 	}
 	return ""
 }
