@@ -118,6 +118,9 @@ type Result struct {
 	UID       string    `json:"-"` // of the object as it is now
 }
 
+// ReasonKept is why an object is not deleted that says itself that it stays.
+const ReasonKept = "Kept"
+
 // Operation is what a Change came to.
 type Operation string
 

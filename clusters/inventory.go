@@ -46,7 +46,8 @@ func (i Inventory) After(results []Result, at time.Time) Inventory {
 		case OpPruned:
 			delete(byIdentity, id)
 		default:
-			whole = false
+			// What says itself that it stays is nothing that the commit waits for.
+			whole = whole && r.Operation == OpHeld && r.Reason == ReasonKept
 		}
 	}
 	i.Items = make([]Item, 0, len(byIdentity))

@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,13 +58,17 @@ func testGuards(t *testing.T, cp *kubetest.ControlPlane) {
 				return
 			}
 			x := r.apply(t, object.String()+": held")[0]
-			if x.Reason != "NotOurs" || !strings.Contains(x.Message, tc.words) {
+			if reason := map[string]string{"disabled": "Kept"}[name]; x.Reason != cmp.Or(reason, "NotOurs") || !strings.Contains(x.Message, tc.words) {
 				t.Errorf("got %+v", x)
 			}
 			if r.live(t, object) == nil {
 				t.Error("it was deleted")
 			}
-			if i := r.observe(t).Inventory; i.Commit != "c1" || i.Pending != "c2" || len(i.Items) != 1 {
+			commit, pending := "c1", "c2"
+			if name == "disabled" {
+				commit, pending = "c2", "" // nothing waits for what is to stay
+			}
+			if i := r.observe(t).Inventory; i.Commit != commit || i.Pending != pending || len(i.Items) != 1 {
 				t.Errorf("got %+v", i)
 			}
 		})

@@ -41,7 +41,7 @@ func (a *applier) remove(ctx context.Context, c clusters.Change) (clusters.Resul
 		return clusters.Result{Operation: clusters.OpHeld, Reason: "NotOurs", Message: why, UID: string(m.UID)}, nil
 	}
 	if m.Annotations[clusters.PruneAnnotation] == "disabled" {
-		return clusters.Result{Operation: clusters.OpHeld, Reason: "Kept", Message: fmt.Sprintf("its annotation %s is disabled", clusters.PruneAnnotation), UID: string(m.UID)}, nil
+		return clusters.Result{Operation: clusters.OpHeld, Reason: clusters.ReasonKept, Message: fmt.Sprintf("its annotation %s is disabled", clusters.PruneAnnotation), UID: string(m.UID)}, nil
 	}
 	err = a.erase(ctx, c.Object, m.UID, metav1.DeletePropagationBackground)
 	switch {

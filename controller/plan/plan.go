@@ -95,7 +95,7 @@ func (a *Action) Kept() bool {
 
 // Kept is the code of what holds the prune of an object that says itself that it
 // stays.
-const Kept = "Kept"
+const Kept = clusters.ReasonKept
 
 // Changes tells whether the action would change anything.
 func (a *Action) Changes() bool { return a.Operation != Unchanged }
