@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -237,8 +238,27 @@ func (m *maker) notes() []string {
 	if reason, blank := m.Live.Lacks("inventory"); blank && m.From == nil {
 		out = append(out, "the inventory could not be read ("+reason+"): nothing is pruned")
 	}
+	if left := m.left(); len(left) > 0 && m.From == nil {
+		out = append(out, fmt.Sprintf("%s left Git and could not be read, so that nothing deletes them: if they are still there, delete them by hand: %s", count(len(left), "object"), few(left)))
+	}
 	if reason, blank := m.Live.Lacks("claims"); blank {
 		out = append(out, "whether pods fit is not known: pods "+reason)
 	}
+	return out
+}
+
+// left are the objects of the inventory that Git does not want any more and of
+// which it is not known whether they are still there, as of a Secret.
+func (m *maker) left() []string {
+	if m.Live.Inventory == nil {
+		return nil
+	}
+	var out []string
+	for _, item := range m.Live.Inventory.Items {
+		if _, unread := m.Live.Unread[item.Identity()]; unread && m.desired[item.Identity()] == nil {
+			out = append(out, item.String())
+		}
+	}
+	slices.Sort(out)
 	return out
 }
