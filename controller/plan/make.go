@@ -173,7 +173,7 @@ func (m *maker) excluded(r clusters.Reference) bool {
 
 // differs takes what drift says of an object into its action.
 func (m *maker) differs(a *Action, d *drift.Object) {
-	a.Fields = d.Fields
+	a.Fields, a.ignored = d.Fields, d.Ignored
 	switch d.State {
 	case drift.Absent:
 		a.Operation = Create

@@ -132,7 +132,7 @@ func (d Diff) Text(s Style) string {
 func (p *printer) diffOf(c DiffCluster, s *Source) {
 	head := p.paint(bold, "CLUSTER "+clean(c.Name))
 	if c.Sync.Overlay != "" && s != nil {
-		head += "  " + clean(c.Sync.Overlay) + " @ " + short(s.Commit)
+		head += "  " + clean(c.Sync.Overlay) + " @ " + clean(short(s.Commit))
 	}
 	switch {
 	case c.Observation.State != clusters.Fresh:

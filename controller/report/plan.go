@@ -206,6 +206,9 @@ func PlanMarkdown(p plan.Plan) string {
 		for _, r := range c.Rollouts {
 			fmt.Fprintf(&b, "| %s | %s | | | %s |\n", md(c.Name), md(r.DaemonSet), md(r.Message))
 		}
+		for _, n := range c.Notes {
+			fmt.Fprintf(&b, "| %s | | | note | %s |\n", md(c.Name), md(n))
+		}
 	}
 	b.WriteString("\n<details><summary>Objects</summary>\n\n| Cluster | Object | | Held |\n|---|---|---|---|\n")
 	for _, c := range p.Clusters {
