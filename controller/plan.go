@@ -61,7 +61,7 @@ func Plan(ctx context.Context, l Line, a Ahead, cs []clusters.Cluster, parallel 
 // plan is the line up to what would be done in one cluster.
 func (l Line) plan(ctx context.Context, a Ahead, c clusters.Cluster) Planned {
 	unknown := func(err error) Planned {
-		return Planned{Input: plan.Input{Cluster: c, Fleet: l.Fleet}, Plan: plan.Unknown(c, err), Err: err}
+		return Planned{Input: plan.Input{Cluster: c, Fleet: l.Fleet, Commit: a.To.Revision.Commit}, Plan: plan.Unknown(c, err), Err: err}
 	}
 	to, err := l.side(ctx, a.To, c)
 	if err != nil {
@@ -139,19 +139,23 @@ func labelled(ds *appsv1.DaemonSet, fleet string) {
 }
 
 // Across adds the holds that look at all clusters together: waves and the limits
-// of deletions.
+// of deletions. The waves wait for no deletion that is held.
 func Across(f clusters.Fleet, planned []Planned, commit string, approvals []clusters.Approval, now time.Time) {
 	progress, deletes := make([]plan.Progress, len(planned)), make([]plan.Deletes, len(planned))
 	for i := range planned {
 		p := &planned[i]
-		progress[i] = plan.ProgressOf(p.Input, p.Plan, p.Coverage, now)
-		progress[i].Resumed = clusters.Approved(approvals, clusters.AllowResume, commit, p.Cluster.Name)
 		deletes[i] = plan.DeletesOf(p.Input, &p.Plan, clusters.Approved(approvals, clusters.AllowPrune, commit, p.Cluster.Name))
 	}
-	waves := plan.Waves(f.Rollout, commit, progress, now)
 	limits := plan.Limit(commit, f.Policy.MaxDeletes, deletes, approvals)
 	for i := range planned {
-		planned[i].Plan.Hold(waves[planned[i].Cluster.Name], limits[planned[i].Cluster.Name])
+		p := &planned[i]
+		p.Plan.Hold(nil, limits[p.Cluster.Name])
+		progress[i] = plan.ProgressOf(p.Input, p.Plan, p.Coverage, now)
+		progress[i].Resumed = clusters.Approved(approvals, clusters.AllowResume, commit, p.Cluster.Name)
+	}
+	waves := plan.Waves(f.Rollout, commit, progress, now)
+	for i := range planned {
+		planned[i].Plan.Hold(waves[planned[i].Cluster.Name], nil)
 	}
 }
 

@@ -85,6 +85,9 @@ func (f *diffFlags) run(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	d := report.NewDiff(r, keep)
+	if err := f.missing(d, args); err != nil && d.Complete {
+		return err
+	}
 	if err := printDiff(s, d, f.output); err != nil {
 		return err
 	}
@@ -119,19 +122,36 @@ func (f *diffFlags) keep(args []string) (func(clusters.Reference) bool, error) {
 	if f.reason != "" && len(f.write) == 0 {
 		return nil, errors.New("--reason goes with --write-ignore")
 	}
-	type name struct{ kind, name string }
-	var names []name
 	for _, a := range args {
-		kind, n, ok := strings.Cut(a, "/")
-		if !ok || kind == "" || n == "" {
+		if kind, n, ok := strings.Cut(a, "/"); !ok || kind == "" || n == "" {
 			return nil, fmt.Errorf("%q: name an object as KIND/NAME, such as ds/agent or configmap/agent", a)
 		}
-		names = append(names, name{kindOf(kind), n})
 	}
 	return func(r clusters.Reference) bool {
-		return (f.namespace == "" || r.Namespace == f.namespace) &&
-			(len(names) == 0 || slices.ContainsFunc(names, func(n name) bool { return n.name == r.Name && strings.EqualFold(n.kind, r.Kind) }))
+		return len(args) == 0 && f.in(r) || slices.ContainsFunc(args, func(a string) bool { return f.named(a, r) })
 	}, nil
+}
+
+func (f *diffFlags) in(r clusters.Reference) bool {
+	return f.namespace == "" || r.Namespace == f.namespace
+}
+
+// named tells whether an object is the one that is named as KIND/NAME.
+func (f *diffFlags) named(arg string, r clusters.Reference) bool {
+	kind, n, _ := strings.Cut(arg, "/")
+	return f.in(r) && n == r.Name && (strings.EqualFold(kindOf(kind), r.Kind) || strings.EqualFold(kind, r.Kind))
+}
+
+// missing is an error of what is named and nowhere: a mistyped name must not
+// look like one that is in line.
+func (f *diffFlags) missing(d report.Diff, args []string) error {
+	var all []error
+	for _, a := range args {
+		if !d.Has(func(r clusters.Reference) bool { return f.named(a, r) }) {
+			all = append(all, fmt.Errorf("%q is not in Git, nor in any cluster that was compared", a))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // shortKinds are kubectl's short names of what travels with DaemonSets.

@@ -54,7 +54,7 @@ func ProgressOf(in Input, c Cluster, cover coverage.Cluster, now time.Time) Prog
 	if i := in.Live.Inventory; i != nil {
 		p.Commit, p.Pending, p.AppliedAt = i.Commit, i.Pending, i.AppliedAt
 	}
-	p.Changes = slices.ContainsFunc(c.Actions, func(a Action) bool { return a.Changes() && a.Operation != Prune })
+	p.Changes = slices.ContainsFunc(c.Actions, Action.pending)
 	for i := range cover.DaemonSets {
 		p.count(&cover.DaemonSets[i], c.restarts(&cover.DaemonSets[i]))
 	}
@@ -62,6 +62,13 @@ func ProgressOf(in Input, c Cluster, cover coverage.Cluster, now time.Time) Prog
 		p.Regressed = regressed(in, cover, p, now)
 	}
 	return p
+}
+
+// pending tells whether the action is one that a wave waits for. A deletion that
+// needs somebody's word, or is not allowed, is none: it may never come.
+func (a Action) pending() bool {
+	wordless := func(h Hold) bool { return h.Code != WindowClosed }
+	return a.Changes() && (a.Operation != Prune || !slices.ContainsFunc(a.Holds, wordless))
 }
 
 // restarts tells whether Git's template is not the live one yet.

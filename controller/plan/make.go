@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -172,7 +173,7 @@ func (m *maker) excluded(r clusters.Reference) bool {
 
 // differs takes what drift says of an object into its action.
 func (m *maker) differs(a *Action, d *drift.Object) {
-	a.Fields = d.Fields
+	a.Fields, a.ignored = d.Fields, d.Ignored
 	switch d.State {
 	case drift.Absent:
 		a.Operation = Create
@@ -237,6 +238,9 @@ func (m *maker) notes(moves bool) []string {
 	if reason, blank := m.Live.Lacks("inventory"); blank && m.From == nil {
 		out = append(out, "the inventory could not be read ("+reason+"): nothing is pruned")
 	}
+	if left := m.left(); len(left) > 0 && m.From == nil {
+		out = append(out, fmt.Sprintf("%s left Git and could not be read, so that nothing deletes them: if they are still there, delete them by hand: %s", count(len(left), "object"), few(left)))
+	}
 	if !moves {
 		return out
 	}
@@ -245,5 +249,21 @@ func (m *maker) notes(moves bool) []string {
 	} else if reason, blank := m.Live.Lacks("priorityclasses"); blank {
 		out = append(out, "of the priority classes only system-node-critical and system-cluster-critical are known to preempt: "+reason)
 	}
+	return out
+}
+
+// left are the objects of the inventory that Git does not want any more and of
+// which it is not known whether they are still there.
+func (m *maker) left() []string {
+	if m.Live.Inventory == nil {
+		return nil
+	}
+	var out []string
+	for _, item := range m.Live.Inventory.Items {
+		if _, unread := m.Live.Unread[item.Identity()]; unread && m.desired[item.Identity()] == nil && !isSecret(item.Reference) {
+			out = append(out, item.String())
+		}
+	}
+	slices.Sort(out)
 	return out
 }

@@ -1,27 +1,40 @@
 package plan
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"rollcall.dev/rollcall/controller/drift"
 )
 
 // settle says what an action comes to, now that it is known whose share becomes
 // ours: whether the pod template changes, and what of the live object stays.
 func (a *Action) settle() {
-	var left []string
+	var left, set []string
+	template := func(f drift.Field) bool {
+		return isDaemonSet(a.Object) && strings.HasPrefix(f.Path, "spec.template")
+	}
 	for _, f := range a.Fields {
-		switch {
-		case !a.applies(f):
+		if !a.applies(f) {
 			left = append(left, f.String())
-		case isDaemonSet(a.Object) && strings.HasPrefix(f.Path, "spec.template"):
-			a.restarts = true
+			continue
+		}
+		a.restarts = a.restarts || template(f)
+	}
+	for _, f := range a.ignored {
+		if a.applies(f) {
+			set = append(set, f.String())
+			a.restarts = a.restarts || template(f)
 		}
 	}
-	if len(left) > 0 && a.Note == "" {
-		a.Note = fmt.Sprintf("what others added stays: %s", strings.Join(left, "; "))
+	if len(left) > 0 {
+		a.Note = "what others added stays: " + strings.Join(left, "; ")
+	}
+	if len(set) > 0 {
+		a.Note = strings.TrimPrefix(a.Note+"; what is ignored as drift is applied with the rest: "+strings.Join(set, "; "), "; ")
 	}
 }
 
@@ -33,7 +46,7 @@ func (a *Action) outcome(git, live *appsv1.DaemonSet) *appsv1.DaemonSet {
 	}
 	out := git.DeepCopy()
 	to, from := &out.Spec.Template.Spec, &live.Spec.Template.Spec
-	for _, f := range a.Fields {
+	for _, f := range slices.Concat(a.Fields, a.ignored) {
 		if !f.Placement || a.applies(f) {
 			continue
 		}

@@ -78,7 +78,8 @@ type Action struct {
 	// Adopts are the field managers whose share becomes rollcall's first.
 	Adopts []string `json:"adopts,omitempty"`
 
-	restarts bool // the pod template changes
+	ignored  []drift.Field // that are no drift by a rule; an apply sets them all the same
+	restarts bool          // the pod template changes
 	uid      string
 	force    bool
 	keep     map[string]string // labels of the pods that a Replace keeps

@@ -119,7 +119,11 @@ func readCluster(t testing.TB, f txtar.File, in *plan.Input) {
 // compared is the drift of what lives against Git, as the controller has it
 // compared.
 func compared(in plan.Input) drift.Outcome {
-	return types.Compare(drift.Input{DaemonSets: in.To.DaemonSets, Objects: in.To.Objects, Live: in.Live, AppliedBy: in.Fleet.AppliedBy, Fleet: in.Fleet.Name})
+	var ignore []drift.Rule
+	for i, g := range in.Fleet.Ignore {
+		ignore = append(ignore, drift.Rule{Ignore: g, At: i})
+	}
+	return types.Compare(drift.Input{Ignore: ignore, DaemonSets: in.To.DaemonSets, Objects: in.To.Objects, Live: in.Live, AppliedBy: in.Fleet.AppliedBy, Fleet: in.Fleet.Name})
 }
 
 // side is what a revision wants, with the fleet's label where it may be applied

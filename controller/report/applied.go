@@ -92,7 +92,7 @@ func (s *AppliedSummary) add(c ClusterResults) {
 func (a Applied) Text(style Style) string {
 	p := &printer{s: style}
 	p.line("")
-	p.line("%s", p.paint(bold, "APPLIED "+short(a.Commit)))
+	p.line("%s", p.paint(bold, "APPLIED "+clean(short(a.Commit))))
 	for _, c := range a.Clusters {
 		if c.Error != "" {
 			p.line("%s  %s", clean(c.Name), p.paint(red, clean(c.Error)))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"rollcall.dev/rollcall/clusters"
@@ -52,9 +53,36 @@ func NewDiff(r Report, keep func(clusters.Reference) bool) Diff {
 				out.Unread = append(out.Unread, u)
 			}
 		}
+		out.Compared -= passedOver(c, keep)
 		d.Clusters = append(d.Clusters, out)
 	}
 	return d
+}
+
+// passedOver counts the objects that were compared and are not kept.
+func passedOver(c Cluster, keep func(clusters.Reference) bool) int {
+	if c.judged == nil {
+		return 0
+	}
+	n := 0
+	for i := range c.judged.Objects {
+		ref := clusters.ReferenceOf(&c.judged.Objects[i])
+		unread := slices.ContainsFunc(c.Unread, func(u drift.Unread) bool { return u.Object.Identity() == ref.Identity() })
+		excluded := isDaemonSet(ref) && !slices.ContainsFunc(c.judged.Desired, func(ds appsv1.DaemonSet) bool { return ds.Namespace == ref.Namespace && ds.Name == ref.Name })
+		if !keep(ref) && !unread && !excluded {
+			n++
+		}
+	}
+	return min(n, c.Compared)
+}
+
+// Has tells whether Git wants such an object anywhere, or one that differs is
+// such.
+func (d Diff) Has(such func(clusters.Reference) bool) bool {
+	return slices.ContainsFunc(d.Clusters, func(c DiffCluster) bool {
+		wanted := c.judged != nil && slices.ContainsFunc(c.judged.Objects, func(u unstructured.Unstructured) bool { return such(clusters.ReferenceOf(&u)) })
+		return wanted || slices.ContainsFunc(c.Objects, func(o drift.Object) bool { return such(o.Object) })
+	})
 }
 
 // Differs tells whether any object is not as Git says.
@@ -132,7 +160,7 @@ func (d Diff) Text(s Style) string {
 func (p *printer) diffOf(c DiffCluster, s *Source) {
 	head := p.paint(bold, "CLUSTER "+clean(c.Name))
 	if c.Sync.Overlay != "" && s != nil {
-		head += "  " + clean(c.Sync.Overlay) + " @ " + short(s.Commit)
+		head += "  " + clean(c.Sync.Overlay) + " @ " + clean(short(s.Commit))
 	}
 	switch {
 	case c.Observation.State != clusters.Fresh:

@@ -244,6 +244,9 @@ func PlanMarkdown(p plan.Plan) string {
 			rest = append(rest, fmt.Sprintf("| %s | %s | | | %s |\n", md(c.Name), md(r.DaemonSet), md(r.Message)))
 		}
 		objects = append(objects, objectRows(c)...)
+		for _, n := range c.Notes {
+			rest = append(rest, fmt.Sprintf("| %s | | | note | %s |\n", md(c.Name), md(n)))
+		}
 	}
 	tableRows(&b, append(harm, rest...))
 	b.WriteString("\n<details><summary>Objects</summary>\n\n| Cluster | Object | | Held |\n|---|---|---|---|\n")
