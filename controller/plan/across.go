@@ -54,7 +54,7 @@ func ProgressOf(in Input, c Cluster, cover coverage.Cluster, now time.Time) Prog
 	if i := in.Live.Inventory; i != nil {
 		p.Commit, p.Pending, p.AppliedAt = i.Commit, i.Pending, i.AppliedAt
 	}
-	p.Changes = slices.ContainsFunc(c.Actions, Action.pending)
+	p.Changes = c.Pending()
 	for i := range cover.DaemonSets {
 		p.count(&cover.DaemonSets[i], c.restarts(&cover.DaemonSets[i]))
 	}
@@ -63,6 +63,10 @@ func ProgressOf(in Input, c Cluster, cover coverage.Cluster, now time.Time) Prog
 	}
 	return p
 }
+
+// Pending tells whether the commit has anything to do here that a wave waits
+// for.
+func (c *Cluster) Pending() bool { return slices.ContainsFunc(c.Actions, Action.pending) }
 
 // pending tells whether the action is one that a wave waits for. A deletion that
 // needs somebody's word, or is not allowed, is none: it may never come.

@@ -38,11 +38,18 @@ func (r *Report) hold(s Scope) {
 	}
 	commit := s.Revision.Commit
 	progress, deletes := make([]plan.Progress, len(r.Clusters)), make([]plan.Deletes, 0, len(r.Clusters))
+	for _, c := range r.Clusters {
+		if c.ahead != nil {
+			deletes = append(deletes, c.ahead.Deletes)
+		}
+	}
+	limits := plan.Limit(commit, s.Fleet.Policy.MaxDeletes, deletes, s.Fleet.Approvals)
 	for i, c := range r.Clusters {
 		progress[i] = plan.Progress{Cluster: c.Name, Labels: c.Labels}
 		if c.ahead != nil {
+			c.ahead.Plan.Hold(nil, limits[c.Name])
 			progress[i] = c.ahead.Progress
-			deletes = append(deletes, c.ahead.Deletes)
+			progress[i].Changes = c.ahead.Plan.Pending()
 		}
 		progress[i].Resumed = clusters.Approved(s.Fleet.Approvals, clusters.AllowResume, commit, c.Name)
 	}
@@ -50,10 +57,9 @@ func (r *Report) hold(s Scope) {
 	if s.Narrowed {
 		waves = nil // the waves are those of all clusters
 	}
-	limits := plan.Limit(commit, s.Fleet.Policy.MaxDeletes, deletes, s.Fleet.Approvals)
 	for i := range r.Clusters {
 		if c := &r.Clusters[i]; c.ahead != nil && c.managed {
-			c.ahead.Plan.Hold(waves[c.Name], limits[c.Name])
+			c.ahead.Plan.Hold(waves[c.Name], nil)
 			c.Held = heldOf(c.ahead.Plan)
 			c.findings = append(c.findings, heldFindings(c.Name, c.Held)...)
 		}
