@@ -181,8 +181,9 @@ func (m *maker) differs(a *Action, d *drift.Object) {
 			a.Operation, a.keep = Replace, item.Selector // it was being replaced
 		}
 	case drift.Invalid:
-		a.Operation = Configure
-		a.add("Refused", "the API server would not take it: %s", d.Message)
+		if a.Operation = Configure; !d.Immutable { // else that is why
+			a.add("Refused", "the API server would not take it: %s", d.Message)
+		}
 	case drift.Modified:
 		for _, f := range d.Fields {
 			if a.applies(f) {

@@ -162,3 +162,51 @@ func labelText(m map[string]string) string {
 	slices.Sort(all)
 	return strings.Join(all, ",")
 }
+
+// A render is shared between clusters: to label it leaves it as it is.
+func TestLabelled(t *testing.T) {
+	for name, text := range map[string]string{
+		"None":    "kind: A\nmetadata: {name: a}\n",
+		"Labels":  "kind: A\nmetadata: {name: a, labels: {x: z}}\nspec: {template: {metadata: {labels: {x: z}}}}\n",
+		"Another": "kind: A\nmetadata: {name: a, labels: {rollcall.dev/fleet: q}}\n",
+		"Null":    "kind: A\nmetadata: {name: a, labels: null}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := documents(t, txtar.File{Name: name, Data: []byte("apiVersion: v1\n" + text)})
+			before := all[0].DeepCopy()
+			got := plan.Labelled(all, "p")
+			if diff := gocmp.Diff(before.Object, all[0].Object); diff != "" {
+				t.Errorf("it was written to:\n%s", diff)
+			}
+			if got[0].GetLabels()[clusters.FleetLabel] != "p" || len(got[0].GetLabels()) < len(before.GetLabels()) {
+				t.Errorf("labels are %v", got[0].GetLabels())
+			}
+			got[0].SetLabels(map[string]string{"later": "change"})
+			if diff := gocmp.Diff(before.Object, all[0].Object); diff != "" {
+				t.Errorf("what is labelled shares what is changed later:\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the API server refuses is held with what it says; that a selector cannot
+// be changed is no refusal of a replacement.
+func TestRefused(t *testing.T) {
+	for file, want := range map[string]string{"operations": "Refused", "replace": ""} {
+		a, err := txtar.ParseFile("testdata/make/" + file + ".txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := readScene(t, a)
+		for i := range s.input.Drift.Objects {
+			if d := &s.input.Drift.Objects[i]; d.State == drift.Modified && isDaemonSet(d.Object) {
+				d.State, d.Message = drift.Invalid, "no"
+			}
+		}
+		for _, act := range plan.Make(s.input).Actions {
+			if isDaemonSet(act.Object) && (len(act.Holds) > 0) != (want != "") {
+				t.Errorf("%s: %s is held by %v, want %q", file, act.Object, act.Holds, want)
+			}
+		}
+	}
+}
