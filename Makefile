@@ -8,7 +8,7 @@ FUZZ := ./clusters:FuzzParseFleet ./clusters/hub:FuzzSecretKubeconfig ./clusters
 B ?= coverage
 D ?= 10m
 
-.PHONY: help build demo test check bench fuzz prove peers kube golden needs
+.PHONY: help build demo test check bench fuzz prove peers agents kube golden needs
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ golden: ## rewrite golden files; read the diff before you commit it
 
 peers: ## render the checkouts in DIR, made for other tools, and compare with kustomize alone
 	ROLLCALL_PEERS="$(abspath $(DIR))" go test -count=1 -v -run '^TestPeers$$' ./render/build | grep -E '^[a-z0-9-]+[+]|peers_test|^ok|FAIL'
+
+agents: kube ## deliver the public agents in DIR, a folder each, to a real API server: none may differ
+	ROLLCALL_AGENTS="$(abspath $(DIR))" go test -count=1 -v -timeout 1h -run '^TestAgents$$' ./controller/drift | grep -E '^[a-z0-9-]+: |^  [a-z]|agents_test|site_test|^ {8}|^ok|FAIL'
 
 kube: ## build etcd, kube-apiserver and the rest for tests (once a machine, about 20 minutes)
 	@bash $(KUBE)/build.sh

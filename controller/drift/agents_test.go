@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestAgents renders public agents' manifests, delivers them in several ways,
-// twice each, to a real API server and demands that nothing differs, as it is
+// twice each, to a real control plane and demands that nothing differs, as it is
 // observed live, in a dump and in a snapshot; and that an image which somebody
 // then changes does, and that alone. It is for make agents; what it found is kept
 // in testdata/agents.txt.
