@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
 	"rollcall.dev/rollcall/clusters"
@@ -45,6 +46,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	config := cp.Client(t)
+	config.WarningHandler = rest.NoWarnings{}
 	asking, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -95,10 +97,12 @@ func before(u *unstructured.Unstructured) int {
 		return -2
 	case "CustomResourceDefinition":
 		return -1
+	case "ServiceAccount": // a controller removes tokens of those that are not there
+		return 0
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService":
-		return 1
+		return 2
 	}
-	return 0
+	return 1
 }
 
 // prepare puts the objects in order, without those that the server had before
