@@ -79,6 +79,9 @@ func (a agent) judge() {
 	differences, notes := 0, map[string]bool{}
 	for _, w := range ways {
 		all := a.prepare(a.t, a.desired.Objects)
+		if n := len(a.desired.Objects) - len(all); n > 0 {
+			notes[fmt.Sprintf("not delivered by %s: %d objects that the server had before", w.name, n)] = true
+		}
 		refused := w.deliver(a.t, a.site, all)
 		taken := slices.DeleteFunc(slices.Clone(all), func(u unstructured.Unstructured) bool { return !a.there(a.t, &u) })
 		if len(taken)+len(refused) < len(all) {
