@@ -69,6 +69,13 @@ func (r Reference) Identity() string {
 	return strings.Join([]string{r.Group(), r.Kind, r.Namespace, r.Name}, "/")
 }
 
+// OfCluster is the reference without a namespace. What Git gives a namespace
+// lives without one if its kind is the whole cluster's: the API server drops it.
+func (r Reference) OfCluster() Reference {
+	r.Namespace = ""
+	return r
+}
+
 // String is "Kind namespace/name", or "Kind name".
 func (r Reference) String() string {
 	if r.Namespace == "" {

@@ -27,11 +27,12 @@ func (c *collector) other(t typeOf, data []byte) error {
 	return nil
 }
 
-// wantObjects notes which objects beside the DaemonSets are looked for.
+// wantObjects notes which objects beside the DaemonSets are looked for. One with
+// a namespace may be the whole cluster's.
 func (c *collector) wantObjects() {
 	c.wanted, c.wantedKinds = map[string]bool{}, map[string]bool{}
 	for _, r := range c.want.Objects {
-		c.wanted[r.Identity()], c.wantedKinds[r.Group()+"/"+r.Kind] = true, true
+		c.wanted[r.Identity()], c.wanted[r.OfCluster().Identity()], c.wantedKinds[r.Group()+"/"+r.Kind] = true, true, true
 	}
 }
 
@@ -40,7 +41,8 @@ func (c *collector) wantObjects() {
 func (c *collector) objects() ([]unstructured.Unstructured, map[string]string) {
 	unread := map[string]string{}
 	for _, r := range c.want.Objects {
-		if _, found := c.others.index[r.Identity()]; !found {
+		_, found := c.others.index[r.Identity()]
+		if _, foundWhole := c.others.index[r.OfCluster().Identity()]; !found && !foundWhole {
 			unread[r.Identity()] = "not in the dump"
 		}
 	}

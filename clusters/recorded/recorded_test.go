@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -616,6 +617,29 @@ func TestReadStreams(t *testing.T) {
 				t.Logf("%d bytes were held of a dump of %d", held, e.read)
 			}
 		})
+	}
+}
+
+// What Git gives a namespace and is the whole cluster's is in the dump without
+// one, and is found; what has a namespace is found in that one only.
+func TestReadOfCluster(t *testing.T) {
+	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"r"}}`
+	const config = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"r","namespace":"b"}}`
+	file := filepath.Join(t.TempDir(), "dump.json")
+	if err := os.WriteFile(file, []byte(aNode+aPod+aDS+role+config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found := clusters.Reference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Namespace: "a", Name: "r"}
+	elsewhere := clusters.Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "r"}
+	live, err := Read(t.Context(), nil, clusters.Want{Objects: []clusters.Reference{found, elsewhere}}, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(live.Objects) != 1 || live.Objects[0].GetKind() != "ClusterRole" {
+		t.Errorf("got %v", live.Objects)
+	}
+	if want := map[string]string{elsewhere.Identity(): "not in the dump"}; !maps.Equal(live.Unread, want) {
+		t.Errorf("unread: got %v, want %v", live.Unread, want)
 	}
 }
 

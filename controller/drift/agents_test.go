@@ -1,196 +1,245 @@
 package drift_test
 
 import (
-	"context"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/types"
 
-	"rollcall.dev/rollcall/clusters/kubetest"
+	"rollcall.dev/rollcall/clusters"
+	"rollcall.dev/rollcall/clusters/recorded"
 	"rollcall.dev/rollcall/controller/drift"
+	"rollcall.dev/rollcall/render"
+	"rollcall.dev/rollcall/render/build"
+	"rollcall.dev/rollcall/sync/source"
 )
 
-// first are kinds that others need.
-var first = []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount"}
+// agents names the folder of manifests that TestAgents delivers: one folder an
+// agent.
+const agents = "ROLLCALL_AGENTS"
 
-// TestAgents compares the manifests of public agents, below ROLLCALL_AGENTS a
-// folder each, with what a real API server has made of them, delivered in each
-// way. testdata/agents.txt has what it found.
+// TestMain lets the test's own binary build overlays, as main does.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == build.ChildCommand {
+		os.Exit(build.Child(os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// TestAgents renders public agents' manifests, delivers them in several ways,
+// twice each, to a real control plane and demands that nothing differs, as it is
+// observed live, in a dump and in a snapshot; and that an image which somebody
+// then changes does, and that alone. It is for make agents; what it found is kept
+// in testdata/agents.txt.
 func TestAgents(t *testing.T) {
-	dir := os.Getenv("ROLLCALL_AGENTS")
+	dir := os.Getenv(agents)
 	if dir == "" {
-		t.Skip("ROLLCALL_AGENTS names no folder")
+		t.Skip("make agents DIR=… runs it over manifests that were got by hand")
 	}
-	cp := kubetest.Start(t, kubetest.Options{})
-	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
+	folders, err := filepath.Glob(filepath.Join(dir, "*", "*.yaml"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no agents in %q: %v", dir, err)
 	}
-	config.QPS = -1
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
+	for i := range folders {
+		folders[i] = filepath.Base(filepath.Dir(folders[i]))
 	}
-	found, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
-	agents, err := os.ReadDir(dir)
-	if err != nil || len(agents) == 0 {
-		t.Fatal("there are no agents", err)
-	}
-	for _, agent := range agents {
-		for _, way := range []string{"server-side apply of Flux", "client-side apply of kubectl", "Helm", "a program that nobody knows"} {
-			t.Run(agent.Name()+"/"+way, func(t *testing.T) {
-				a := api{t: t, client: client, mapper: mapper}
-				a.agent(filepath.Join(dir, agent.Name()), deliverers[way], mapper.Reset)
-			})
-		}
-	}
-}
-
-// agent delivers one, compares it and takes it away again.
-func (a api) agent(dir string, deliver func(api, *unstructured.Unstructured) error, anew func()) {
-	a.t.Helper()
-	var taken []unstructured.Unstructured
-	var refusals []string
-	all := a.manifests(dir)
-	for i := range all {
-		a.namespace(all[i].GetNamespace())
-		err := deliver(a, &all[i])
-		if all[i].GetKind() == "Namespace" && apierrors.IsAlreadyExists(err) {
-			continue // from another agent; it is not as this one says
-		}
-		if err != nil {
-			refusals = append(refusals, fmt.Sprintf("%s %s: %v", all[i].GetKind(), all[i].GetName(), err))
-			continue
-		}
-		taken = append(taken, all[i])
-		if all[i].GetKind() == "CustomResourceDefinition" {
-			a.established(&all[i])
-			anew()
-		}
-	}
-	defer a.takeAway(taken)
-	dss, _ := daemonSets(a.t, taken)
-	out := drift.NewTypes().Compare(drift.Input{DaemonSets: dss, Objects: taken, Live: a.live(taken)})
-	a.t.Logf("agent: %d objects, %d DaemonSets, %d compared, %d differ, %d refused by the server", len(all), len(dss), out.Compared, len(out.Objects), len(refusals))
-	for _, r := range refusals {
-		a.t.Logf("refused: %s", r)
-	}
-	if len(dss) == 0 || len(out.Objects) > 0 || len(out.Unused) > 0 {
-		a.t.Errorf("found what is none, or no DaemonSet:\n%s", print(out))
-	}
-}
-
-// manifests are all objects below a folder, in an order in which they can be
-// delivered.
-func (a api) manifests(dir string) []unstructured.Unstructured {
-	a.t.Helper()
-	var all []unstructured.Unstructured
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		for doc := range strings.SplitSeq("\n"+string(data), "\n---") {
-			var u unstructured.Unstructured
-			if err := yaml.Unmarshal([]byte(strings.TrimPrefix(doc, " ")), &u.Object); err != nil {
-				a.t.Fatalf("%s: %v", file, err)
+	s := newSite(t)
+	renderer := build.New(build.Options{})
+	defer renderer.Close()
+	for _, name := range slices.Compact(folders) {
+		t.Run(name, func(t *testing.T) {
+			fleet := clusters.Fleet{Name: "fleet", Targets: []clusters.Target{{Name: "all", Overlay: name, Namespace: "agents"}}}
+			desired, err := renderer.Render(t.Context(), source.Artifact{Files: os.DirFS(dir)}, fleet, clusters.Cluster{Name: "c", Labels: map[string]string{}})
+			if err != nil {
+				t.Fatal(err)
 			}
-			if u.GetKind() == "List" {
-				if err := u.EachListItem(func(o runtime.Object) error { all = append(all, *o.(*unstructured.Unstructured)); return nil }); err != nil {
-					a.t.Fatal(err)
-				}
-				continue
-			}
-			if u.GetKind() != "" {
-				all = append(all, u)
-			}
-		}
-	}
-	for i := range all {
-		gvk := all[i].GroupVersionKind()
-		m, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if all[i].GetNamespace() == "" && err == nil && m.Scope.Name() == "namespace" {
-			all[i].SetNamespace("agents")
-		}
-	}
-	rank := func(u unstructured.Unstructured) int {
-		if at := slices.Index(first, u.GetKind()); at >= 0 {
-			return at
-		}
-		return len(first)
-	}
-	slices.SortStableFunc(all, func(x, y unstructured.Unstructured) int { return rank(x) - rank(y) })
-	return all
-}
-
-func (a api) namespace(name string) {
-	a.t.Helper()
-	if name == "" {
-		return
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
-	if _, err := a.resource(u).Create(a.t.Context(), u, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		a.t.Fatal(err)
+			agent{t: t, site: s, name: name, desired: desired}.judge()
+		})
 	}
 }
 
-func (a api) established(crd *unstructured.Unstructured) {
-	a.t.Helper()
-	for range 100 {
-		u, err := a.resource(crd).Get(a.t.Context(), crd.GetName(), metav1.GetOptions{})
-		if err != nil {
-			a.t.Fatal(err)
+// agent is one agent under test.
+type agent struct {
+	*site
+	t       *testing.T
+	name    string
+	desired render.Desired
+}
+
+// judge delivers the agent in all ways and prints its line.
+func (a agent) judge() {
+	differences, notes := 0, map[string]bool{}
+	for _, w := range ways {
+		all := a.prepare(a.t, a.desired.Objects)
+		if n := len(a.desired.Objects) - len(all); n > 0 {
+			notes[fmt.Sprintf("not delivered by %s: %d objects that the server had before", w.name, n)] = true
 		}
-		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-		for _, c := range conditions {
-			if c := c.(map[string]any); c["type"] == "Established" && c["status"] == "True" {
+		refused := w.deliver(a.t, a.site, all)
+		taken := slices.DeleteFunc(slices.Clone(all), func(u unstructured.Unstructured) bool { return !a.there(a.t, &u) })
+		if len(taken)+len(refused) < len(all) {
+			a.t.Errorf("%s: %d of %d objects are there, and only %d were refused", w.name, len(taken), len(all), len(refused))
+		}
+		for id, why := range refused {
+			notes["refused to "+w.name+": "+id+": "+why] = true
+		}
+		differences += a.compare(w.name, taken, notes)
+		for id, why := range w.again(a.t, a.site, taken) {
+			notes["refused to "+w.name+" again: "+id+": "+why] = true
+		}
+		differences += a.compare(w.name+" again", taken, notes)
+		a.tamper(w.name, taken)
+		a.remove(a.t, taken)
+	}
+	fmt.Printf("%s: %d objects, %d DaemonSets, %d differences\n", a.name, len(a.desired.Objects), len(a.desired.DaemonSets), differences)
+	for _, n := range slices.Sorted(mapsKeys(notes)) {
+		fmt.Println("  " + n)
+	}
+}
+
+func mapsKeys(m map[string]bool) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
 				return
 			}
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	a.t.Fatalf("%s is not established", crd.GetName())
 }
 
-// takeAway deletes objects, the first made last, and waits until none is left.
-func (a api) takeAway(all []unstructured.Unstructured) {
+// compare looks at the cluster in every way and counts what differs.
+func (a agent) compare(way string, taken []unstructured.Unstructured, notes map[string]bool) (differences int) {
 	a.t.Helper()
-	for _, u := range slices.Backward(all) {
-		if u.GetKind() == "Namespace" {
+	var want clusters.Want
+	for i := range taken {
+		if ref := clusters.ReferenceOf(&taken[i]); ref.Kind != "DaemonSet" && ref.Kind != "Secret" {
+			want.Objects = append(want.Objects, ref)
+		}
+	}
+	live, err := a.observer.Observe(a.t.Context(), a.cluster, want)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	seen := map[string]clusters.Live{"live": live, "a dump": a.dump(a.t, want, taken), "a snapshot": a.snapshot(live, want)}
+	for _, eye := range []string{"live", "a dump", "a snapshot"} {
+		out := a.outcome(seen[eye], taken)
+		for _, o := range out.Objects {
+			for _, u := range o.Unknown {
+				notes["unknown in "+o.Object.String()+": "+u] = true
+			}
+			if o.Drifted() {
+				differences += max(1, len(o.Fields))
+				a.t.Errorf("%s, %s:\n%s", way, eye, print(drift.Outcome{Objects: []drift.Object{o}}))
+			}
+		}
+		for _, u := range out.Unread {
+			if u.Object.Kind != "Secret" && eye != "a snapshot" {
+				a.t.Errorf("%s, %s: %s is not read: %s", way, eye, u.Object, u.Reason)
+			}
+		}
+		if n := out.Compared + len(out.Unread); n != len(taken) {
+			a.t.Errorf("%s, %s: compared %d of %d", way, eye, n, len(taken))
+		}
+	}
+	return differences
+}
+
+func (a agent) outcome(live clusters.Live, taken []unstructured.Unstructured) drift.Outcome {
+	dss := slices.DeleteFunc(slices.Clone(a.desired.DaemonSets), func(ds appsv1.DaemonSet) bool {
+		return !slices.ContainsFunc(taken, func(u unstructured.Unstructured) bool {
+			return u.GetKind() == "DaemonSet" && u.GetNamespace() == ds.Namespace && u.GetName() == ds.Name
+		})
+	})
+	return drift.NewTypes().Compare(drift.Input{DaemonSets: dss, Objects: taken, Live: &live})
+}
+
+// dump reads what kubectl get -o json prints: nobody's fields are managed in it.
+func (a agent) dump(t *testing.T, want clusters.Want, taken []unstructured.Unstructured) clusters.Live {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dump.json")
+	var text bytes.Buffer
+	list := unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+	for i := range taken {
+		u, err := a.resource(&taken[i]).Get(t.Context(), taken[i].GetName(), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.SetManagedFields(nil)
+		list.Items = append(list.Items, *u)
+	}
+	none := func(kind string) *unstructured.UnstructuredList {
+		return &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+	}
+	for _, l := range []*unstructured.UnstructuredList{&list, none("NodeList"), none("PodList"), none("NamespaceList")} {
+		data, err := l.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(data)
+	}
+	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live, err := recorded.Read(t.Context(), nil, want, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+// snapshot is what rollcall record keeps of an observation.
+func (a agent) snapshot(live clusters.Live, want clusters.Want) clusters.Live {
+	a.t.Helper()
+	file := filepath.Join(a.t.TempDir(), "snapshot.json.gz")
+	var data bytes.Buffer
+	if err := recorded.Write(&data, "c", "test", live); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data.Bytes(), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	read, err := recorded.Read(a.t.Context(), nil, want, file)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return read
+}
+
+// tamper changes the image of every DaemonSet by hand: that must be told.
+func (a agent) tamper(way string, taken []unstructured.Unstructured) {
+	a.t.Helper()
+	var want, got []string
+	for i := range taken {
+		u := &taken[i]
+		if u.GetKind() != "DaemonSet" {
 			continue
 		}
-		err := a.resource(&u).Delete(context.WithoutCancel(a.t.Context()), u.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
-		if err != nil && !apierrors.IsNotFound(err) {
+		containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+		first, _ := containers[0].(map[string]any)
+		_, err := a.resource(u).Patch(a.t.Context(), u.GetName(), types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"hotfix:1"}]`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+		if err != nil {
 			a.t.Fatal(err)
 		}
-		for i := 0; u.GetKind() == "CustomResourceDefinition" && i < 100; i++ {
-			if _, err := a.resource(&u).Get(context.WithoutCancel(a.t.Context()), u.GetName(), metav1.GetOptions{}); apierrors.IsNotFound(err) {
-				break
-			}
-			time.Sleep(50 * time.Millisecond)
+		want = append(want, fmt.Sprintf("%s/%s changed spec.template.spec.containers[name=%s].image by kubectl-edit", u.GetNamespace(), u.GetName(), first["name"]))
+	}
+	live, err := a.observer.Observe(a.t.Context(), a.cluster, clusters.Want{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	dss := slices.DeleteFunc(slices.Clone(taken), func(u unstructured.Unstructured) bool { return u.GetKind() != "DaemonSet" })
+	for _, o := range a.outcome(live, dss).Objects {
+		for _, f := range o.Fields {
+			got = append(got, fmt.Sprintf("%s/%s %s %s by %s", o.Object.Namespace, o.Object.Name, f.Change, f.Path, f.Manager))
 		}
+	}
+	if slices.Sort(want); !slices.Equal(got, want) {
+		a.t.Errorf("%s: after a change by hand got\n%s\nwant\n%s", way, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -151,6 +151,9 @@ func (t *Types) Compare(in Input) Outcome {
 			c.object(ref, &in.Objects[i])
 		}
 		desired[ref.Identity()] = true
+		if have := c.find(ref); have != nil {
+			desired[clusters.ReferenceOf(have).Identity()] = true
+		}
 	}
 	c.extras(desired)
 	slices.SortFunc(c.out.Objects, func(a, b Object) int { return a.Object.Compare(b.Object) })
@@ -190,6 +193,14 @@ func (c *comparison) daemonSet(ref clusters.Reference, want *appsv1.DaemonSet) {
 	c.keep(ref, want.Annotations, w, nil)
 }
 
+// find is the live object, nil where there is none.
+func (c *comparison) find(ref clusters.Reference) *unstructured.Unstructured {
+	if have := c.live[ref.Identity()]; have != nil {
+		return have
+	}
+	return c.live[ref.OfCluster().Identity()]
+}
+
 // object compares anything else. What is no built-in kind is only looked for.
 func (c *comparison) object(ref clusters.Reference, want *unstructured.Unstructured) {
 	if isSecret(ref) {
@@ -200,7 +211,7 @@ func (c *comparison) object(ref clusters.Reference, want *unstructured.Unstructu
 		c.out.Unread = append(c.out.Unread, Unread{ref, reason})
 		return
 	}
-	have := c.live[ref.Identity()]
+	have := c.find(ref)
 	if have == nil {
 		c.out.Compared++
 		c.out.Objects = append(c.out.Objects, Object{Object: ref, State: Absent})
@@ -270,7 +281,8 @@ func (c *comparison) extras(desired map[string]bool) {
 		if desired[id] {
 			continue
 		}
-		alive := c.live[id] != nil || isSecret(item.Reference) // which is not looked for
+		have := c.find(item.Reference)
+		alive := have != nil && !desired[clusters.ReferenceOf(have).Identity()] || isSecret(item.Reference) // which is not looked for
 		if isDaemonSet(item.Reference) {
 			alive = slices.ContainsFunc(c.in.Live.DaemonSets, func(ds appsv1.DaemonSet) bool { return ds.Namespace == item.Namespace && ds.Name == item.Name })
 		}

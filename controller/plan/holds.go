@@ -66,7 +66,8 @@ func (m *maker) live(r clusters.Reference) metav1.Object {
 		return nil
 	}
 	for i := range m.Live.Objects {
-		if u := &m.Live.Objects[i]; clusters.ReferenceOf(u).Identity() == r.Identity() {
+		u := &m.Live.Objects[i]
+		if id := clusters.ReferenceOf(u).Identity(); id == r.Identity() || id == r.OfCluster().Identity() {
 			return u
 		}
 	}
